@@ -21,7 +21,7 @@ from dragoman.emulator.validate import parse_request
 from dragoman.incremental.lru import LruCache
 from tests.fuzz.emulator_seeds import BODIES, QUESTIONS, with_body
 from tests.fuzz.mutate import mutate
-from tests.unit.emulator.builders import answered, called, said, talk, user
+from tests.unit.emulator.builders import function_responses, model_calls, model_text, talk, user
 
 Json = dict[str, Any]
 
@@ -33,15 +33,15 @@ _CONTENTS = (
     user("a"),
     user("b", "c"),
     user(""),
-    said("d"),
-    said(""),
-    called("find"),
-    called("find", "stat", ids=True),
-    called("find", signature=None),
-    called("find", signature="AAAA"),
-    answered("find"),
-    answered("stat", "find", ids=("id-1", "id-0")),
-    answered("other"),
+    model_text("d"),
+    model_text(""),
+    model_calls("find"),
+    model_calls("find", "stat", ids=True),
+    model_calls("find", signature=None),
+    model_calls("find", signature="AAAA"),
+    function_responses("find"),
+    function_responses("stat", "find", ids=("id-1", "id-0")),
+    function_responses("other"),
     {"role": "tool", "parts": [{"text": "x"}]},
     {"parts": [{"text": "x"}]},
     {"role": "user", "parts": []},
@@ -107,7 +107,13 @@ REFUSED_EVERY_TIME = {
         {"role": "user", "parts": [{"fileData": {"fileUri": "gs://a/b", "mimeType": "text/plain"}}]},
         user("b"),
     ),
-    "reference": talk(user("a"), called("f"), answered("f", x={"$ref": "nothing"}), said("b"), user("c")),
+    "reference": talk(
+        user("a"),
+        model_calls("f"),
+        function_responses("f", x={"$ref": "nothing"}),
+        model_text("b"),
+        user("c"),
+    ),
     "temperature": talk(user("a"), generationConfig={"temperature": 3}),
     "tool": talk(user("a"), tools=[{"functionDeclarations": [{"name": "no name"}]}]),
     "names": talk(
@@ -151,7 +157,7 @@ def test_the_next_turn_shares_what_it_repeats() -> None:
     """Otherwise the cost of a turn follows the whole conversation."""
     body: Json = BODIES["long history"]
     first = parse_request(json.dumps(body).encode(), STUDIO)
-    body = {**body, "contents": [*body["contents"], said("more"), user("again")]}
+    body = {**body, "contents": [*body["contents"], model_text("more"), user("again")]}
     second = parse_request(json.dumps(body).encode(), STUDIO)
     assert second["tools"] is first["tools"]
     assert all(map(lambda one, other: one is other, first["contents"], second["contents"]))
@@ -176,7 +182,7 @@ def test_a_count_of_a_request_shares_its_pieces() -> None:
 
 def test_what_passed_is_not_looked_at_again_but_something_always_is() -> None:
     request = parse_request(
-        json.dumps(talk(user("a"), said("b"), user("c"), labels={"x": "y"})).encode(), STUDIO
+        json.dumps(talk(user("a"), model_text("b"), user("c"), labels={"x": "y"})).encode(), STUDIO
     )
     assert isinstance(request, ParsedRequest)
     assert request.unchecked_part("rules") == request

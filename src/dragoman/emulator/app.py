@@ -49,8 +49,8 @@ def create_emulator(*, seed: str = "dragoman", director: Director | None = None)
                     (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
                 ]
                 query = scope.get("query_string", b"").decode("latin-1")
-                question = make_request(scope["method"], scope["path"], query, headers, body)
-                await _send_response(service.handle(question), receive, send)
+                http_request = make_request(scope["method"], scope["path"], query, headers, body)
+                await _send_response(service.handle(http_request), receive, send)
             except _ClientDisconnected:
                 return
 
@@ -76,32 +76,33 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(pieces)
 
 
-async def _send_response(answer: HttpResponse, receive: Receive, send: Send) -> None:
-    for act in answer.actions_before_head:
-        await _perform(act, receive)
+async def _send_response(response: HttpResponse, receive: Receive, send: Send) -> None:
+    for action in response.actions_before_head:
+        await _perform(action, receive)
     headers = [
-        (name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in header_fields(answer)
+        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in header_fields(response)
     ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    for act in answer.actions:
-        if isinstance(act, bytes):
-            await send({"type": "http.response.body", "body": act, "more_body": True})
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    for action in response.actions:
+        if isinstance(action, bytes):
+            await send({"type": "http.response.body", "body": action, "more_body": True})
         else:
-            await _perform(act, receive)
+            await _perform(action, receive)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _perform(act: ConnectionAction, receive: Receive) -> None:
+async def _perform(action: ConnectionAction, receive: Receive) -> None:
     """Wait, or raise `_ClientDisconnected` when the client disconnects first.
 
     An ASGI application can neither reset a connection nor close the listening socket, so `CloseConnection` and
     `RefuseConnections` both raise `ConnectionCut`.
     """
-    if not isinstance(act, Wait):
+    if not isinstance(action, Wait):
         raise ConnectionCut
     leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
-        done, _ = await asyncio.wait({leaving}, timeout=act.seconds)
+        done, _ = await asyncio.wait({leaving}, timeout=action.seconds)
     finally:
         leaving.cancel()
     if done:

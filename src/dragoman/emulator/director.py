@@ -78,12 +78,12 @@ class Director(Protocol):
     response. Requests for files, caches, models and embeddings do not reach it.
     """
 
-    def plan_response(self, asked: ApiRequest) -> ResponsePlan: ...
+    def plan_response(self, api_request: ApiRequest) -> ResponsePlan: ...
 
 
 class DefaultDirector:
     """The default director: the built-in model answers every request."""
 
-    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
-        del asked
+    def plan_response(self, api_request: ApiRequest) -> ResponsePlan:
+        del api_request
         return ResponsePlan()

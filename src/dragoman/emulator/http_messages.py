@@ -82,8 +82,10 @@ class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def body_writes(self) -> tuple[bytes, ...]:
         """The bytes of the body, one item for each write, up to the first cut."""
-        sent = takewhile(lambda act: not isinstance(act, CloseConnection | RefuseConnections), self.actions)
-        return tuple(act for act in sent if isinstance(act, bytes))
+        sent = takewhile(
+            lambda action: not isinstance(action, CloseConnection | RefuseConnections), self.actions
+        )
+        return tuple(action for action in sent if isinstance(action, bytes))
 
     @property
     def body(self) -> bytes:
@@ -95,7 +97,7 @@ class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
 
         Otherwise a client would take the truncated body for a complete one.
         """
-        promised = sum(len(act) for act in self.actions if isinstance(act, bytes))
+        promised = sum(len(action) for action in self.actions if isinstance(action, bytes))
         return promised + bool(
             self.actions and isinstance(self.actions[-1], CloseConnection | RefuseConnections)
         )
@@ -108,8 +110,8 @@ def json_response(body: Any, status: int = 200) -> HttpResponse:
 def stream_response(chunks: Iterable[Mapping[str, Any]], framing: Framing) -> HttpResponse:
     """Return the response that streams these chunks."""
     if framing == "sse":
-        acts = tuple(map(encode_sse_event, chunks))
-        return HttpResponse(status=200, content_type=SSE_TYPE, actions=acts, streamed=True)
+        actions = tuple(map(encode_sse_event, chunks))
+        return HttpResponse(status=200, content_type=SSE_TYPE, actions=actions, streamed=True)
     return HttpResponse(status=200, actions=tuple(encode_json_array(chunks)), streamed=True)
 
 
@@ -135,22 +137,22 @@ def make_request(
     for name, value in headers:
         name = name.lower()
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    asked = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+    params = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
     return HttpRequest(
         method=verb,
         path=path,
-        alt=asked.get("alt", ""),
-        key=fields.get("x-goog-api-key", "") or asked.get("key", ""),
+        alt=params.get("alt", ""),
+        key=fields.get("x-goog-api-key", "") or params.get("key", ""),
         body=body,
         headers=fields,
-        query=asked,
+        query=params,
         now=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
     )
 
 
-def is_cross_site(question: HttpRequest) -> bool:
+def is_cross_site(http_request: HttpRequest) -> bool:
     """Whether a web page sent this: from another origin, or through a name made to point here (DNS rebinding)."""
-    headers = question.headers
+    headers = http_request.headers
     host = headers.get("host", "localhost").lower()
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     known = name in LOOPBACK_NAMES or name.endswith(_GOOGLE_HOSTS)
@@ -163,9 +165,9 @@ def base_url_of(host: str, port: int) -> str:
     return f"http://{name}:{port}"
 
 
-def header_fields(answer: HttpResponse) -> list[tuple[str, str]]:
+def header_fields(response: HttpResponse) -> list[tuple[str, str]]:
     """The header fields of an answer. A stream gets no content-length; one that the answer sets itself is kept."""
-    fields = [("content-type", answer.content_type), *answer.headers]
-    if not answer.streamed and all(name.lower() != "content-length" for name, _ in answer.headers):
-        fields.append(("content-length", str(answer.content_length)))
+    fields = [("content-type", response.content_type), *response.headers]
+    if not response.streamed and all(name.lower() != "content-length" for name, _ in response.headers):
+        fields.append(("content-length", str(response.content_length)))
     return fields

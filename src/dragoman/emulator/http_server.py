@@ -152,48 +152,48 @@ class Connection(asyncio.Protocol):
             await self._send_bad_request(event)
             return False
         path, query = _split_target(event.target)
-        question = make_request(event.method, path, query, event.headers, event.body)
-        answer = (
+        http_request = make_request(event.method, path, query, event.headers, event.body)
+        response = (
             encode_error(_CROSS_SITE_ERROR, "whole")
-            if is_cross_site(question)
-            else _call_handler(self._server.handler, question)
+            if is_cross_site(http_request)
+            else _call_handler(self._server.handler, http_request)
         )
         if self._server.on_access is not None:
-            self._server.on_access(f"{event.method} {path} {answer.status}")
-        await self._send_response(answer, event)
+            self._server.on_access(f"{event.method} {path} {response.status}")
+        await self._send_response(response, event)
         return event.keep_alive and not self._body_ends_with_connection
 
-    async def _send_response(self, answer: HttpResponse, request: ParsedHttpRequest) -> None:
-        for act in answer.actions_before_head:
-            await self._perform(act)
-        chunked = answer.streamed and request.http_version == "1.1"
-        self._body_ends_with_connection = answer.streamed and not chunked
+    async def _send_response(self, response: HttpResponse, request: ParsedHttpRequest) -> None:
+        for action in response.actions_before_head:
+            await self._perform(action)
+        chunked = response.streamed and request.http_version == "1.1"
+        self._body_ends_with_connection = response.streamed and not chunked
         await self._send(
             _encode_head(
-                answer, chunked, keep_alive=request.keep_alive and not self._body_ends_with_connection
+                response, chunked, keep_alive=request.keep_alive and not self._body_ends_with_connection
             )
         )
         if request.method == "HEAD":
             return
-        for act in answer.actions:
-            if isinstance(act, bytes):
-                await self._send(_encode_chunk(act) if chunked else act)
+        for action in response.actions:
+            if isinstance(action, bytes):
+                await self._send(_encode_chunk(action) if chunked else action)
             else:
-                await self._perform(act)
+                await self._perform(action)
         if chunked:
             await self._send(b"0\r\n\r\n")
 
-    async def _perform(self, act: ConnectionAction) -> None:
-        if isinstance(act, bytes):
-            await self._send(act)
-        elif isinstance(act, Wait):
-            await self._wait(act.seconds)
-        elif isinstance(act, CloseConnection):
+    async def _perform(self, action: ConnectionAction) -> None:
+        if isinstance(action, bytes):
+            await self._send(action)
+        elif isinstance(action, Wait):
+            await self._wait(action.seconds)
+        elif isinstance(action, CloseConnection):
             # Without chunks or a length, only a reset tells the client that the answer is incomplete.
-            raise _Disconnect(reset=act.reset or self._body_ends_with_connection)
+            raise _Disconnect(reset=action.reset or self._body_ends_with_connection)
         else:
-            assert isinstance(act, RefuseConnections)  # noqa: S101 (closes the choice)
-            await self._server.refuse_connections(act.seconds)
+            assert isinstance(action, RefuseConnections)  # noqa: S101 (closes the choice)
+            await self._server.refuse_connections(action.seconds)
             raise _Disconnect(reset=True)
 
     async def _wait(self, seconds: float) -> None:
@@ -213,20 +213,20 @@ class Connection(asyncio.Protocol):
     async def _send_bad_request(self, bad_request: BadRequest) -> None:
         """Answer, then read on for a moment: a client that is still sending would get a reset instead of the answer."""
         body = f"{bad_request.reason}\n".encode()
-        answer = HttpResponse(
+        response = HttpResponse(
             status=bad_request.status, content_type="text/plain; charset=utf-8", actions=(body,)
         )
         self._transport.resume_reading()
-        await self._send(_encode_head(answer, chunked=False, keep_alive=False) + body)
+        await self._send(_encode_head(response, chunked=False, keep_alive=False) + body)
         self._transport.write_eof()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._client_closed.wait(), _LINGER_S)
 
 
-def _call_handler(answer: Callable[[HttpRequest], HttpResponse], question: HttpRequest) -> HttpResponse:
+def _call_handler(handler: Callable[[HttpRequest], HttpResponse], http_request: HttpRequest) -> HttpResponse:
     """The answer of a director, which is the user's code; an exception in it becomes an answer with status 500."""
     try:
-        return answer(question)
+        return handler(http_request)
     except Exception as error:
         return encode_error(ApiError(f"emulator: {type(error).__name__}: {error}", code=500), "whole")
 
@@ -239,16 +239,16 @@ def _split_target(target: str) -> tuple[str, str]:
     return unquote(address), query
 
 
-def _encode_head(answer: HttpResponse, chunked: bool, *, keep_alive: bool) -> bytes:
+def _encode_head(response: HttpResponse, chunked: bool, *, keep_alive: bool) -> bytes:
     try:
-        phrase = HTTPStatus(answer.status).phrase
+        phrase = HTTPStatus(response.status).phrase
     except ValueError:
         phrase = ""
-    fields = header_fields(answer)
+    fields = header_fields(response)
     if chunked:
         fields.append(("transfer-encoding", "chunked"))
     fields.append(("connection", "keep-alive" if keep_alive else "close"))
-    lines = [f"HTTP/1.1 {answer.status} {phrase}", *(f"{name}: {value}" for name, value in fields)]
+    lines = [f"HTTP/1.1 {response.status} {phrase}", *(f"{name}: {value}" for name, value in fields)]
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
 
 
@@ -267,14 +267,14 @@ class EmulatorServer:
 
     def __init__(
         self,
-        answer: Callable[[HttpRequest], HttpResponse],
+        handler: Callable[[HttpRequest], HttpResponse],
         host: str = "127.0.0.1",
         port: int = 0,
         *,
         on_access: OnAccess | None = None,
     ) -> None:
         self._state = ServerState(
-            handler=answer, refuse_connections=self.refuse_connections, on_access=on_access
+            handler=handler, refuse_connections=self.refuse_connections, on_access=on_access
         )
         self._host = host
         self._port = port
@@ -381,10 +381,10 @@ class ServerThread:
 
 @contextmanager
 def serve_in_thread(
-    answer: Callable[[HttpRequest], HttpResponse], host: str = "127.0.0.1", port: int = 0
+    handler: Callable[[HttpRequest], HttpResponse], host: str = "127.0.0.1", port: int = 0
 ) -> Iterator[str]:
     """Run the emulator in a thread while the block runs; yields the base URL."""
-    thread = ServerThread(EmulatorServer(answer, host, port))
+    thread = ServerThread(EmulatorServer(handler, host, port))
     base_url = thread.start()
     try:
         yield base_url

@@ -28,13 +28,15 @@ class EmulatedModel(msgspec.Struct, frozen=True, kw_only=True):
     generation: tuple[int, int]
     input_limit: int = 1_048_576
     output_limit: int = 65_536
-    levels: frozenset[str] = frozenset()  # accepted thinkingLevel values; empty: the model has a budget
+    thinking_levels: frozenset[str] = (
+        frozenset()
+    )  # accepted thinkingLevel values; empty: the model has a budget
     budget: ThinkingBudget | None = None
-    thinks: bool = True  # even when the request has no thinkingConfig
-    strict_turns: bool = False  # only the roles user and model, and no model turn at the end
-    zero_budget: str = ""  # the error for thinkingBudget 0; empty: no special rule
-    wants_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
-    takes_response_media: bool = True  # media inside a function response
+    thinks_by_default: bool = True  # even when the request has no thinkingConfig
+    strict_roles: bool = False  # only the roles user and model, and no model turn at the end
+    zero_budget_error: str = ""  # the error for thinkingBudget 0; empty: no special rule
+    requires_signatures: bool = True  # Gemini 3 and later; image models do not enforce them
+    accepts_response_media: bool = True  # media inside a function response
     closed_to_new_users: bool = False  # to API keys that did not use it before
     image_tokens: int = 1_120
     min_cached_tokens: int = 0  # smallest explicit cache; 0: caching is not supported
@@ -78,9 +80,9 @@ def _gemini4(name: str, title: str) -> EmulatedModel:
         title=title,
         family="gemini-4",
         generation=(4, 0),
-        levels=_NO_MINIMAL,
-        strict_turns=True,
-        zero_budget=_THINKING_ONLY,
+        thinking_levels=_NO_MINIMAL,
+        strict_roles=True,
+        zero_budget_error=_THINKING_ONLY,
     )
 
 
@@ -91,8 +93,8 @@ def _gemini25(name: str, title: str, budget: ThinkingBudget, **facts: Any) -> Em
         family="gemini-2.5",
         generation=(2, 5),
         budget=budget,
-        wants_signatures=False,
-        takes_response_media=False,
+        requires_signatures=False,
+        accepts_response_media=False,
         closed_to_new_users=True,
         image_tokens=258,
         min_cached_tokens=1024,
@@ -108,7 +110,7 @@ def _gemma4(name: str, title: str) -> EmulatedModel:
         generation=(3, 0),
         input_limit=262_144,
         output_limit=32_768,
-        levels=_ALL_LEVELS,
+        thinking_levels=_ALL_LEVELS,
         image_tokens=258,
     )
 
@@ -120,50 +122,56 @@ MODELS: tuple[EmulatedModel, ...] = (
         "gemini-3.8-flash",
         "Gemini 3.8 Flash",
         8,
-        levels=_NO_MINIMAL,
-        strict_turns=True,
-        zero_budget=_THINKING_ONLY,
+        thinking_levels=_NO_MINIMAL,
+        strict_roles=True,
+        zero_budget_error=_THINKING_ONLY,
     ),
     _gemini3(
         "gemini-3.7-flash",
         "Gemini 3.7 Flash",
         7,
-        levels=_NO_MINIMAL,
-        strict_turns=True,
+        thinking_levels=_NO_MINIMAL,
+        strict_roles=True,
         ignores_budget=True,
     ),
-    _gemini3("gemini-3.6-flash", "Gemini 3.6 Flash", 6, levels=_ALL_LEVELS, strict_turns=True),
-    _gemini3("gemini-3.5-flash", "Gemini 3.5 Flash", 5, levels=_ALL_LEVELS),
+    _gemini3("gemini-3.6-flash", "Gemini 3.6 Flash", 6, thinking_levels=_ALL_LEVELS, strict_roles=True),
+    _gemini3("gemini-3.5-flash", "Gemini 3.5 Flash", 5, thinking_levels=_ALL_LEVELS),
     _gemini3(
         "gemini-3.5-flash-lite",
         "Gemini 3.5 Flash-Lite",
         5,
-        levels=_ALL_LEVELS,
-        strict_turns=True,
-        thinks=False,
-        zero_budget=CATCH_ALL,
+        thinking_levels=_ALL_LEVELS,
+        strict_roles=True,
+        thinks_by_default=False,
+        zero_budget_error=CATCH_ALL,
     ),
-    _gemini3("gemini-3.1-flash-lite", "Gemini 3.1 Flash-Lite", 1, levels=_ALL_LEVELS, thinks=False),
+    _gemini3(
+        "gemini-3.1-flash-lite",
+        "Gemini 3.1 Flash-Lite",
+        1,
+        thinking_levels=_ALL_LEVELS,
+        thinks_by_default=False,
+    ),
     _gemini3(
         "gemini-3.1-pro-preview",
         "Gemini 3.1 Pro Preview",
         1,
-        levels=_NO_MINIMAL,
-        zero_budget=_THINKING_ONLY,
+        thinking_levels=_NO_MINIMAL,
+        zero_budget_error=_THINKING_ONLY,
     ),
-    _gemini3("gemini-3-flash-preview", "Gemini 3 Flash Preview", 0, levels=_ALL_LEVELS),
+    _gemini3("gemini-3-flash-preview", "Gemini 3 Flash Preview", 0, thinking_levels=_ALL_LEVELS),
     _gemini25(
         "gemini-2.5-pro",
         "Gemini 2.5 Pro",
         ThinkingBudget(128, 32_768, allows_zero=False),
-        zero_budget=_THINKING_ONLY,
+        zero_budget_error=_THINKING_ONLY,
     ),
     _gemini25("gemini-2.5-flash", "Gemini 2.5 Flash", ThinkingBudget(1, 24_576, allows_zero=True)),
     _gemini25(
         "gemini-2.5-flash-lite",
         "Gemini 2.5 Flash-Lite",
         ThinkingBudget(512, 24_576, allows_zero=True),
-        thinks=False,
+        thinks_by_default=False,
     ),
     _gemma4("gemma-4-31b-it", "Gemma 4 31B IT"),
     _gemma4("gemma-4-26b-a4b-it", "Gemma 4 26B A4B IT"),
@@ -192,8 +200,8 @@ _BASE_BY_PREFIX = {
 _PREFIXES = sorted(_BASE_BY_PREFIX, key=len, reverse=True)
 #: Properties that a substring of the id changes.
 _VARIANTS: dict[str, dict[str, Any]] = {
-    "-image": {"wants_signatures": False},
-    "-computer-use": {"takes_response_media": True},
+    "-image": {"requires_signatures": False},
+    "-computer-use": {"accepts_response_media": True},
 }
 
 
@@ -205,7 +213,7 @@ def find_model(name: str, version: str) -> EmulatedModel | None:
     """
     if version == "v1beta" and name in ALIASES:
         # Measured 2026-09: every alias has the strict turns of 3.6, whichever model it refers to.
-        return msgspec.structs.replace(_BY_ID[ALIASES[name]], strict_turns=True)
+        return msgspec.structs.replace(_BY_ID[ALIASES[name]], strict_roles=True)
     if name in ALIASES or name.startswith(_RETIRED_PREFIXES):
         return None
     if name in _BY_ID:

@@ -57,115 +57,117 @@ class EmulatorService:
         self._director = director or DefaultDirector()
         self._resources = ResourceApi()
 
-    def handle(self, question: HttpRequest) -> HttpResponse:
+    def handle(self, http_request: HttpRequest) -> HttpResponse:
         """Return the response for a request; a `ApiError` becomes Google's error response."""
-        route = find_route(question.method, question.path)
+        route = find_route(http_request.method, http_request.path)
         if route is None:
             return HttpResponse(status=404, content_type=HTML_TYPE, actions=(NOT_FOUND_PAGE,))
-        framing = _framing_of(route, question)
+        framing = _framing_of(route, http_request)
         try:
-            return self._dispatch(route, question, framing)
+            return self._dispatch(route, http_request, framing)
         except ApiError as refusal:
             return encode_error(refusal, framing)
 
-    def _dispatch(self, route: GeminiRoute, question: HttpRequest, framing: Framing) -> HttpResponse:
+    def _dispatch(self, route: GeminiRoute, http_request: HttpRequest, framing: Framing) -> HttpResponse:
         # Google reports parse errors before key errors, and key errors before an unknown model.
         message = DIRECTED_METHODS.get(route.method)
         if message is None:
             body = BODY_MESSAGES.get((route.collection, route.method))
-            request = parse_request(question.body, route.backend, body) if body else {}
-            check_api_key(question.key, route)
-            return self._resources.handle(route, question, request)
+            request = parse_request(http_request.body, route.backend, body) if body else {}
+            check_api_key(http_request.key, route)
+            return self._resources.handle(route, http_request, request)
         problem: ApiError | None = None
         try:
-            request = parse_request(question.body, route.backend, message)
-            check_api_key(question.key, route)
+            request = parse_request(http_request.body, route.backend, message)
+            check_api_key(http_request.key, route)
         except ApiError as refusal:
-            request, problem = parse_valid_fields(question.body, route.backend, message), refusal
-        asked = ApiRequest(
+            request, problem = parse_valid_fields(http_request.body, route.backend, message), refusal
+        api_request = ApiRequest(
             route=route,
             request=request,
-            raw_body=question.body,
-            headers=question.headers,
+            raw_body=http_request.body,
+            headers=http_request.headers,
             framing=framing,
             error=problem,
         )
-        return self._handle_directed(asked, question.now)
+        return self._handle_directed(api_request, http_request.now)
 
-    def _handle_directed(self, asked: ApiRequest, now: str) -> HttpResponse:
-        scene = self._director.plan_response(asked)
+    def _handle_directed(self, api_request: ApiRequest, now: str) -> HttpResponse:
+        plan = self._director.plan_response(api_request)
         try:
-            if asked.error is not None and scene.validate:
-                raise asked.error
-            answer = self._execute_plan(scene, asked, now)
+            if api_request.error is not None and plan.validate:
+                raise api_request.error
+            response = self._execute_plan(plan, api_request, now)
         except ApiError as refusal:
-            if scene.on_rejected is not None:
-                scene.on_rejected(refusal.message)
+            if plan.on_rejected is not None:
+                plan.on_rejected(refusal.message)
             raise
-        for fault in scene.faults:
-            answer = fault.change_response(answer, asked) if fault.change_response else answer
-        return answer
+        for fault in plan.faults:
+            response = fault.change_response(response, api_request) if fault.change_response else response
+        return response
 
-    def _execute_plan(self, scene: ResponsePlan, asked: ApiRequest, now: str) -> HttpResponse:
-        if scene.response is not None and not scene.validate:
-            answer = scene.response
-        elif asked.route.method == "countTokens":
-            answer = json_response(self._count(asked, now))
+    def _execute_plan(self, plan: ResponsePlan, api_request: ApiRequest, now: str) -> HttpResponse:
+        if plan.response is not None and not plan.validate:
+            response = plan.response
+        elif api_request.route.method == "countTokens":
+            response = json_response(self._count(api_request, now))
         else:
-            answer = self._frame(self._generate(scene, asked, now), asked)
-        answer = scene.response or answer
-        return scene.pace(answer) if scene.pace else answer
+            response = self._frame(self._generate(plan, api_request, now), api_request)
+        response = plan.response or response
+        return plan.pace(response) if plan.pace else response
 
-    def _frame(self, chunks: list[Chunk], asked: ApiRequest) -> HttpResponse:
-        unary = asked.framing == "whole"
-        answer = json_response(merge_chunks(chunks)) if unary else stream_response(chunks, asked.framing)
+    def _frame(self, chunks: list[Chunk], api_request: ApiRequest) -> HttpResponse:
+        unary = api_request.framing == "whole"
+        response = (
+            json_response(merge_chunks(chunks)) if unary else stream_response(chunks, api_request.framing)
+        )
         return (
-            answer
-            if asked.route.backend.is_vertex
-            else msgspec.structs.replace(answer, headers=_TIER_HEADERS)
+            response
+            if api_request.route.backend.is_vertex
+            else msgspec.structs.replace(response, headers=_TIER_HEADERS)
         )
 
-    def _generate(self, scene: ResponsePlan, asked: ApiRequest, now: str) -> list[Chunk]:
-        route = asked.route
+    def _generate(self, plan: ResponsePlan, api_request: ApiRequest, now: str) -> list[Chunk]:
+        route = api_request.route
         model = require_generative_model(route)
-        expanded = self._expand_resources(asked, model, now, validate=scene.validate)
+        expanded = self._expand_resources(api_request, model, now, validate=plan.validate)
         request = expanded.request
-        if scene.validate:
+        if plan.validate:
             check_request(
-                request, model, route.backend, self._signer.with_foreign_signatures(scene.signatures)
+                request, model, route.backend, self._signer.with_foreign_signatures(plan.signatures)
             )
-        identity = f"{self._seed}|{route.backend.surface}|{route.model}|".encode() + asked.raw_body
-        setting = ResponseContext(
+        identity = f"{self._seed}|{route.backend.surface}|{route.model}|".encode() + api_request.raw_body
+        context = ResponseContext(
             backend=route.backend,
             model=model,
             signer=self._signer,
             digest=hashlib.blake2b(identity, digest_size=32).digest(),
             now=now,
-            hop_tokens=UNARY_HOP_TOKENS if asked.framing == "whole" else STREAMED_HOP_TOKENS,
+            hop_tokens=UNARY_HOP_TOKENS if api_request.framing == "whole" else STREAMED_HOP_TOKENS,
         )
-        if scene.chunks is not None:
-            chunks = scene.chunks(setting)
+        if plan.chunks is not None:
+            chunks = plan.chunks(context)
         else:
-            chunks = write_chunks(request, scene.reply or generate_reply(request), setting)
+            chunks = write_chunks(request, plan.reply or generate_reply(request), context)
         chunks = add_cached_tokens(chunks, expanded.cached_tokens)
-        for fault in scene.faults:
+        for fault in plan.faults:
             chunks = fault.change_chunks(chunks) if fault.change_chunks else chunks
         return chunks
 
     def _expand_resources(
-        self, asked: ApiRequest, model: EmulatedModel, now: str, *, validate: bool
+        self, api_request: ApiRequest, model: EmulatedModel, now: str, *, validate: bool
     ) -> ExpandedRequest:
         try:
-            return self._resources.expand(asked.route, asked.request, now)
+            return self._resources.expand(api_request.route, api_request.request, now)
         except ApiError:
             if not validate:
-                return ExpandedRequest(asked.request)
+                return ExpandedRequest(api_request.request)
             # Google reports field violations before a file or cache that does not exist.
-            check_request(asked.request, model, asked.route.backend, self._signer)
+            check_request(api_request.request, model, api_request.route.backend, self._signer)
             raise
 
-    def _count(self, asked: ApiRequest, now: str) -> dict[str, Any]:
-        route, request = asked.route, asked.request
+    def _count(self, api_request: ApiRequest, now: str) -> dict[str, Any]:
+        route, request = api_request.route, api_request.request
         model = require_generative_model(route)
         if "generateContentRequest" in request:
             if "contents" in request:
@@ -183,7 +185,7 @@ class EmulatorService:
         return {**counted, "cachedContentTokenCount": cached} if cached else counted
 
 
-def _framing_of(route: GeminiRoute, question: HttpRequest) -> Framing:
+def _framing_of(route: GeminiRoute, http_request: HttpRequest) -> Framing:
     if route.method != "streamGenerateContent":
         return "whole"
-    return "sse" if question.alt == "sse" else "array"
+    return "sse" if http_request.alt == "sse" else "array"

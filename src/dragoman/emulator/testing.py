@@ -141,22 +141,22 @@ class Emulator:
         if problems:
             raise ScriptNotFollowed("\n".join(problems))
 
-    def handle(self, question: HttpRequest) -> HttpResponse:
+    def handle(self, http_request: HttpRequest) -> HttpResponse:
         """Answer a request of the HTTP server and record it."""
-        answer = self._service.handle(question)
-        route = find_route(question.method, question.path)
+        response = self._service.handle(http_request)
+        route = find_route(http_request.method, http_request.path)
         method = route.method if route is not None else ""
         self.requests.append(
             RecordedRequest(
                 method=METHOD_NAMES.get(method, method),
                 model=route.model if route is not None else "",
-                path=question.path,
-                status=answer.status,
-                headers=question.headers,
-                body=question.body,
+                path=http_request.path,
+                status=response.status,
+                headers=http_request.headers,
+                body=http_request.body,
             )
         )
-        return answer
+        return response
 
     def _add_steps(self, **step: Any) -> Self:
         for one in load_data({"steps": [step]}, "step").script.steps:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -22,7 +23,6 @@ from dragoman.gateway.gateway_tools.session_state import (
     open_call_ids,
 )
 from dragoman.ir import ToolCall, ToolResult
-from dragoman.mitm.traffic import Json
 from dragoman.schema import NameMap
 from dragoman.tools.convert import gemini
 from dragoman.tools.inject import (
@@ -37,6 +37,8 @@ from dragoman.tools.inject import (
     question_of,
     withhold,
 )
+
+Json = dict[str, Any]
 
 #: Runs calls immediately and returns their results in order. Without a runner, results arrive through the session.
 CallRunner = Callable[[Sequence[ToolCall]], Awaitable[Sequence[ToolResult]]]

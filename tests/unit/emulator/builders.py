@@ -87,11 +87,11 @@ def user(*words: str) -> Json:
     return {"role": "user", "parts": [{"text": word} for word in words]}
 
 
-def said(words: str) -> Json:
+def model_text(words: str) -> Json:
     return {"role": "model", "parts": [{"text": words}]}
 
 
-def called(*names: str, signature: str | None = SENTINEL, ids: bool = False) -> Json:
+def model_calls(*names: str, signature: str | None = SENTINEL, ids: bool = False) -> Json:
     """A model turn with one call per name, the first signed."""
     found: list[Json] = [{"functionCall": {"name": name, "args": {}}} for name in names]
     if ids:
@@ -102,7 +102,7 @@ def called(*names: str, signature: str | None = SENTINEL, ids: bool = False) -> 
     return {"role": "model", "parts": found}
 
 
-def answered(*names: str, ids: tuple[str, ...] = (), **response: Any) -> Json:
+def function_responses(*names: str, ids: tuple[str, ...] = (), **response: Any) -> Json:
     found: list[Json] = [
         {"functionResponse": {"name": name, "response": response or {"output": "ok"}}} for name in names
     ]

@@ -30,14 +30,14 @@ def rows(page: Path, mark: str) -> list[tuple[str, str]]:
     return re.findall(r"^\| `(.+?)` \| (.*) \|$", section(page, mark), re.MULTILINE)
 
 
-def keep_section(page: Path, mark: str, wanted: str) -> None:
+def check_or_bless_section(page: Path, mark: str, wanted: str) -> None:
     """The section is what it should be; DRAGOMAN_BLESS=1 makes it so."""
     text = page.read_text("utf-8")
     assert _marks(mark).search(text), f"{page.name} has no section {mark}"
-    keep(page, _marks(mark).sub(lambda found: f"{found[1]}\n{wanted}\n{found[3]}", text))
+    check_or_bless(page, _marks(mark).sub(lambda found: f"{found[1]}\n{wanted}\n{found[3]}", text))
 
 
-def keep(file: Path, wanted: str) -> None:
+def check_or_bless(file: Path, wanted: str) -> None:
     if _BLESS:
         file.write_text(wanted, "utf-8")
     assert file.read_text("utf-8") == wanted, "run again with DRAGOMAN_BLESS=1"

@@ -21,10 +21,10 @@ from tests.unit.emulator.builders import (
     VERTEX,
     Json,
     ask,
-    called,
     declare,
     error,
     hello,
+    model_calls,
     send,
     talk,
     user,
@@ -162,7 +162,8 @@ def test_vertex_has_its_own_words_for_a_missing_model() -> None:
 def test_unknown_gemini_models_behave_like_the_newest_flash() -> None:
     assert ask(hello(), model="gemini-9.9-flash")["modelVersion"] == "gemini-9.9-flash"
     assert (
-        "ending with a model turn" in error(talk(user("a"), called("f")), model="gemini-9.9-flash")["message"]
+        "ending with a model turn"
+        in error(talk(user("a"), model_calls("f")), model="gemini-9.9-flash")["message"]
     )
 
 

@@ -15,7 +15,7 @@ from dragoman.cli.serve import make_parser as serve_parser
 from dragoman.emulator.faults import FAULTS
 from dragoman.emulator.validate import NEW_USER_KEY, REJECTED_KEYS
 from tests.unit.emulator.builders import OLD_MODEL, ask, hello, send
-from tests.unit.emulator.documentation import DOCS, blocks, keep_section, rows
+from tests.unit.emulator.documentation import DOCS, blocks, check_or_bless_section, rows
 
 pytest_plugins = ["pytester"]
 
@@ -47,7 +47,7 @@ def test_the_curl_of_the_page_gets_an_answer() -> None:
 
 
 def test_the_faults_of_the_page_are_the_code() -> None:
-    keep_section(PAGE, "faults", "\n".join(fault_tables()))
+    check_or_bless_section(PAGE, "faults", "\n".join(fault_tables()))
 
 
 def fault_tables() -> Iterator[str]:

@@ -13,7 +13,7 @@ import dragoman.emulator
 from dragoman.emulator import running
 from dragoman.emulator.script.load import ScriptError
 from dragoman.emulator.testing import Emulator, RecordedRequest, ScriptNotFollowed
-from tests.unit.emulator.builders import answered, calls, hello, talk, text, user
+from tests.unit.emulator.builders import calls, function_responses, hello, talk, text, user
 from tests.unit.emulator.script.scripted_service import WEATHER, user_request
 
 PATH = "/v1beta/models/gemini-3.8-flash:generateContent"
@@ -109,7 +109,7 @@ def test_a_body_that_is_no_request_can_be_looked_at_too(body: bytes) -> None:
 
 
 def test_results_are_not_taken_for_words() -> None:
-    body = talk(user("words"), answered("f"))
+    body = talk(user("words"), function_responses("f"))
     request = RecordedRequest(
         method="generate", model="m", path="/", status=200, headers={}, body=_encode(body)
     )

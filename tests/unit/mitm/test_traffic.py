@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.base import Target
-from dragoman.mitm.traffic import (
+from dragoman.mitm.proxy import (
     Framing,
     decode_request,
     decode_response,

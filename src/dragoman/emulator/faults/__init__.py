@@ -97,21 +97,21 @@ class FaultDirector:
         self._plan = tuple(plan)
         self._left = [planned.times for planned in self._plan]
 
-    def plan_response(self, asked: ApiRequest) -> ResponsePlan:
-        requested = _read_header(asked.headers.get(FAULT_HEADER, ""))
-        scene = self._inner.plan_response(asked)
-        due = [index for index, left in enumerate(self._left) if _is_due(left, asked)]
+    def plan_response(self, api_request: ApiRequest) -> ResponsePlan:
+        requested = _read_header(api_request.headers.get(FAULT_HEADER, ""))
+        response_plan = self._inner.plan_response(api_request)
+        due = [index for index, left in enumerate(self._left) if _is_due(left, api_request)]
         self._count(due, -1)
 
         def give_back(message: str) -> None:
             """Count the faults as pending again, because the scene was not played."""
             self._count(due, +1)
-            if scene.on_rejected is not None:
-                scene.on_rejected(message)
+            if response_plan.on_rejected is not None:
+                response_plan.on_rejected(message)
 
         planned = (self._plan[index].fault for index in due)
         return msgspec.structs.replace(
-            scene, faults=(*scene.faults, *planned, *requested), on_rejected=give_back
+            response_plan, faults=(*response_plan.faults, *planned, *requested), on_rejected=give_back
         )
 
     def _count(self, due: Sequence[int], change: int) -> None:
@@ -120,8 +120,8 @@ class FaultDirector:
             self._left[index] = None if left is None else left + change
 
 
-def _is_due(left: int | None, asked: ApiRequest) -> bool:
-    return left is None or (left > 0 and asked.route.method != "countTokens")
+def _is_due(left: int | None, api_request: ApiRequest) -> bool:
+    return left is None or (left > 0 and api_request.route.method != "countTokens")
 
 
 def _read_header(value: str) -> list[Fault]:

@@ -67,7 +67,9 @@ def numeric_fault(
     """Return a fault of the response that takes a number."""
 
     def make(argument: float) -> Fault:
-        return Fault(name=name, change_response=lambda answer, asked: change(answer, asked, argument))
+        return Fault(
+            name=name, change_response=lambda response, api_request: change(response, api_request, argument)
+        )
 
     return FaultKind(name=name, help=about, unit=unit, default=default, make=make)
 
@@ -89,21 +91,21 @@ _BAD_GATEWAY_PAGE = (
 )
 
 
-def error_response(refusal: ApiError, answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
+def error_response(refusal: ApiError, response: HttpResponse, api_request: ApiRequest) -> HttpResponse:
     """Return the error response. Vertex labels it with the content type of the requested stream."""
-    refused = encode_error(refusal, asked.framing)
-    labelled = asked.route.backend.is_vertex and asked.framing == "sse"
+    refused = encode_error(refusal, api_request.framing)
+    labelled = api_request.route.backend.is_vertex and api_request.framing == "sse"
     content_type = SSE_TYPE if labelled else refused.content_type
     return msgspec.structs.replace(
-        refused, content_type=content_type, actions_before_head=answer.actions_before_head
+        refused, content_type=content_type, actions_before_head=response.actions_before_head
     )
 
 
-def _quota_error(asked: ApiRequest, *, period: str, limit: int, retry_s: float | None) -> ApiError:
+def _quota_error(api_request: ApiRequest, *, period: str, limit: int, retry_s: float | None) -> ApiError:
     """Return a quota error; without `retry_s` it does not tell the client when to retry."""
-    if asked.route.backend.is_vertex:
+    if api_request.route.backend.is_vertex:
         return ApiError("Resource exhausted. Please try again later.", code=429)
-    model = asked.route.model
+    model = api_request.route.model
     line = f"\n* Quota exceeded for metric: {_METRIC}, limit: {limit}, model: {model}"
     violation = {
         "quotaMetric": _METRIC,
@@ -119,23 +121,25 @@ def _quota_error(asked: ApiRequest, *, period: str, limit: int, retry_s: float |
     return ApiError(f"{_QUOTA_MESSAGE}{line}\nPlease retry in {retry_s:g}s.", code=429, details=details)
 
 
-def _quota_minute(answer: HttpResponse, asked: ApiRequest, seconds: float) -> HttpResponse:
-    refusal = _quota_error(asked, period="Minute", limit=20, retry_s=seconds)
-    return error_response(refusal, answer, asked)
+def _quota_minute(response: HttpResponse, api_request: ApiRequest, seconds: float) -> HttpResponse:
+    refusal = _quota_error(api_request, period="Minute", limit=20, retry_s=seconds)
+    return error_response(refusal, response, api_request)
 
 
-def _bad_gateway(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
-    del asked
+def _bad_gateway(response: HttpResponse, api_request: ApiRequest) -> HttpResponse:
+    del api_request
     return HttpResponse(
         status=502,
         content_type=HTML_TYPE,
         actions=(_BAD_GATEWAY_PAGE,),
-        actions_before_head=answer.actions_before_head,
+        actions_before_head=response.actions_before_head,
     )
 
 
 def _error_fault(name: str, about: str, make: Callable[[ApiRequest], ApiError]) -> FaultKind:
-    return response_fault(name, about, lambda answer, asked: error_response(make(asked), answer, asked))
+    return response_fault(
+        name, about, lambda response, api_request: error_response(make(api_request), response, api_request)
+    )
 
 
 ERROR_FAULTS = (
@@ -145,12 +149,12 @@ ERROR_FAULTS = (
     _error_fault(
         "quota_day",
         "429, requests per day: waiting does not help",
-        lambda asked: _quota_error(asked, period="Day", limit=250, retry_s=None),
+        lambda api_request: _quota_error(api_request, period="Day", limit=250, retry_s=None),
     ),
     _error_fault(
         "quota_zero",
         "429 with limit: 0, a model outside the plan",
-        lambda asked: _quota_error(asked, period="Day", limit=0, retry_s=None),
+        lambda api_request: _quota_error(api_request, period="Day", limit=0, retry_s=None),
     ),
     _error_fault("overloaded", "503, high demand", lambda _: ApiError(code=503)),
     _error_fault("internal", "500", lambda _: ApiError(code=500)),
@@ -161,7 +165,7 @@ ERROR_FAULTS = (
     _error_fault(
         "wrong_token",
         "401, credentials of the wrong kind",
-        lambda asked: unsupported_token_error(asked.route.method),
+        lambda api_request: unsupported_token_error(api_request.route.method),
     ),
     _error_fault(
         "location",
@@ -259,13 +263,13 @@ def _first_half(chunks: list[Chunk]) -> list[Chunk]:
     return [_without_finish(chunk) for chunk in texts[: (len(texts) + 1) // 2]]
 
 
-def _clear_unary_content(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
-    if asked.framing != "whole" or asked.route.method == "countTokens" or answer.status != 200:
-        return answer
-    body = msgspec.json.decode(answer.body)
+def _clear_unary_content(response: HttpResponse, api_request: ApiRequest) -> HttpResponse:
+    if api_request.framing != "whole" or api_request.route.method == "countTokens" or response.status != 200:
+        return response
+    body = msgspec.json.decode(response.body)
     body["candidates"] = [{**candidate, "content": {}} for candidate in body.get("candidates", ())]
     body["usageMetadata"] = _without_output_counts(body.get("usageMetadata", {}))
-    return msgspec.structs.replace(answer, actions=json_response(body).actions)
+    return msgspec.structs.replace(response, actions=json_response(body).actions)
 
 
 def _without_output_counts(usage: dict[str, Any]) -> dict[str, Any]:
@@ -292,11 +296,11 @@ def _stream_error(chunks: list[Chunk]) -> list[Chunk]:
     return [*map(_without_finish, chunks[: first + 1]), ApiError(code=503).body()]
 
 
-def _replace_unary_by_error(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
+def _replace_unary_by_error(response: HttpResponse, api_request: ApiRequest) -> HttpResponse:
     """Replace a unary response by the error, because it has no middle."""
-    if asked.framing != "whole" or asked.route.method == "countTokens":
-        return answer
-    return error_response(ApiError(code=503), answer, asked)
+    if api_request.framing != "whole" or api_request.route.method == "countTokens":
+        return response
+    return error_response(ApiError(code=503), response, api_request)
 
 
 def _prompt_block(chunks: list[Chunk]) -> list[Chunk]:
@@ -360,74 +364,76 @@ _NOT_UTF8 = b"\xff\xfe"
 _replace = msgspec.structs.replace
 
 
-def _slow_first_byte(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
-    return _replace(answer, actions_before_head=(*answer.actions_before_head, Wait(seconds)))
+def _slow_first_byte(response: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
+    return _replace(response, actions_before_head=(*response.actions_before_head, Wait(seconds)))
 
 
-def _slow_stream(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
+def _slow_stream(response: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
     slow: list[ConnectionAction] = []
-    for act in _at_least_two(answer):
-        slow += [Wait(seconds), act] if slow else [act]
-    return _replace(answer, actions=tuple(slow))
+    for action in _at_least_two(response):
+        slow += [Wait(seconds), action] if slow else [action]
+    return _replace(response, actions=tuple(slow))
 
 
-def _silence(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
-    acts = _at_least_two(answer)
-    middle = (len(acts) + 1) // 2
-    return _replace(answer, actions=(*acts[:middle], Wait(seconds), *acts[middle:]))
+def _silence(response: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
+    actions = _at_least_two(response)
+    middle = (len(actions) + 1) // 2
+    return _replace(response, actions=(*actions[:middle], Wait(seconds), *actions[middle:]))
 
 
-def _at_least_two(answer: HttpResponse) -> tuple[ConnectionAction, ...]:
-    """Return the acts of the response, split in two if there is only one."""
-    if len(answer.actions) != 1:
-        return answer.actions
-    first, rest = _split(answer.actions, answer.content_length // 2)
+def _at_least_two(response: HttpResponse) -> tuple[ConnectionAction, ...]:
+    """Return the actions of the response, split in two if there is only one."""
+    if len(response.actions) != 1:
+        return response.actions
+    first, rest = _split(response.actions, response.content_length // 2)
     return (*first, *rest)
 
 
-def _cut_after(answer: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
-    return _close_after(answer, int(count), CloseConnection())
+def _cut_after(response: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
+    return _close_after(response, int(count), CloseConnection())
 
 
-def _reset_after(answer: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
-    return _close_after(answer, int(count), CloseConnection(reset=True))
+def _reset_after(response: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
+    return _close_after(response, int(count), CloseConnection(reset=True))
 
 
-def _close_after(answer: HttpResponse, count: int, cut: CloseConnection) -> HttpResponse:
+def _close_after(response: HttpResponse, count: int, cut: CloseConnection) -> HttpResponse:
     """Insert a cut after `count` bytes. The unsent rest stays in `actions` for the content-length."""
-    sent, unsent = _split(answer.actions, count)
-    return _replace(answer, actions=(*sent, cut, *unsent))
+    sent, unsent = _split(response.actions, count)
+    return _replace(response, actions=(*sent, cut, *unsent))
 
 
 def _split(
-    acts: Sequence[ConnectionAction], count: int
+    actions: Sequence[ConnectionAction], count: int
 ) -> tuple[list[ConnectionAction], list[ConnectionAction]]:
-    """Return the acts up to byte `count`, and the rest."""
+    """Return the actions up to byte `count`, and the rest."""
     before: list[ConnectionAction] = []
-    for index, act in enumerate(acts):
-        size = len(act) if isinstance(act, bytes) else 0
-        if isinstance(act, bytes) and size > count:
-            left = [act[:count]] if count else []
-            return [*before, *left], [act[count:], *acts[index + 1 :]]
-        before.append(act)
+    for index, action in enumerate(actions):
+        size = len(action) if isinstance(action, bytes) else 0
+        if isinstance(action, bytes) and size > count:
+            left = [action[:count]] if count else []
+            return [*before, *left], [action[count:], *actions[index + 1 :]]
+        before.append(action)
         count -= size
     return before, []
 
 
-def _reset(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _replace(answer, actions_before_head=(*answer.actions_before_head, CloseConnection(reset=True)))
+def _reset(response: HttpResponse, _: ApiRequest) -> HttpResponse:
+    return _replace(
+        response, actions_before_head=(*response.actions_before_head, CloseConnection(reset=True))
+    )
 
 
-def _connections_refused(answer: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
-    return _replace(answer, actions_before_head=(*answer.actions_before_head, RefuseConnections(seconds)))
+def _connections_refused(response: HttpResponse, _: ApiRequest, seconds: float) -> HttpResponse:
+    return _replace(response, actions_before_head=(*response.actions_before_head, RefuseConnections(seconds)))
 
 
-def _wrong_content_type(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _replace(answer, content_type="text/plain; charset=utf-8")
+def _wrong_content_type(response: HttpResponse, _: ApiRequest) -> HttpResponse:
+    return _replace(response, content_type="text/plain; charset=utf-8")
 
 
-def _empty_body(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _replace(answer, actions=())
+def _empty_body(response: HttpResponse, _: ApiRequest) -> HttpResponse:
+    return _replace(response, actions=())
 
 
 def _invalid_utf8(piece: bytes) -> bytes:
@@ -447,44 +453,44 @@ def _changing_middle_write(
 ) -> Callable[[HttpResponse, ApiRequest], HttpResponse]:
     """Return a function that changes the middle piece of a response."""
 
-    def mangle(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-        places = [index for index, act in enumerate(answer.actions) if isinstance(act, bytes)]
+    def mangle(response: HttpResponse, _: ApiRequest) -> HttpResponse:
+        places = [index for index, action in enumerate(response.actions) if isinstance(action, bytes)]
         middle = places[len(places) // 2] if places else -1
-        acts = (
-            change(act) if index == middle and isinstance(act, bytes) else act
-            for index, act in enumerate(answer.actions)
+        actions = (
+            change(action) if index == middle and isinstance(action, bytes) else action
+            for index, action in enumerate(response.actions)
         )
-        return _replace(answer, actions=tuple(acts))
+        return _replace(response, actions=tuple(actions))
 
     return mangle
 
 
-def _extra_blank(answer: HttpResponse, _: ApiRequest) -> HttpResponse:
-    return _insert_between(answer, b"\r\n\r\n")
+def _extra_blank(response: HttpResponse, _: ApiRequest) -> HttpResponse:
+    return _insert_between(response, b"\r\n\r\n")
 
 
-def _comments(answer: HttpResponse, asked: ApiRequest) -> HttpResponse:
+def _comments(response: HttpResponse, api_request: ApiRequest) -> HttpResponse:
     """Insert the keep-alive comments of a proxy; blank lines if the body is JSON, which has no comments."""
     return _insert_between(
-        answer, b": keep-alive\r\n" if asked.framing == "sse" and answer.streamed else b"\r\n"
+        response, b": keep-alive\r\n" if api_request.framing == "sse" and response.streamed else b"\r\n"
     )
 
 
-def _insert_between(answer: HttpResponse, filling: bytes) -> HttpResponse:
+def _insert_between(response: HttpResponse, filling: bytes) -> HttpResponse:
     """Insert bytes before every piece and after the last one."""
-    filled = [act for piece in answer.body_writes for act in (filling, piece)]
-    return _replace(answer, actions=(*filled, filling))
+    filled = [action for piece in response.body_writes for action in (filling, piece)]
+    return _replace(response, actions=(*filled, filling))
 
 
-def _small_pieces(answer: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
+def _small_pieces(response: HttpResponse, _: ApiRequest, count: float) -> HttpResponse:
     size = max(1, int(count))
-    acts: list[ConnectionAction] = []
-    for act in answer.actions:
-        if isinstance(act, bytes):
-            acts += [act[start : start + size] for start in range(0, len(act), size)]
+    actions: list[ConnectionAction] = []
+    for action in response.actions:
+        if isinstance(action, bytes):
+            actions += [action[start : start + size] for start in range(0, len(action), size)]
         else:
-            acts.append(act)
-    return _replace(answer, actions=tuple(acts))
+            actions.append(action)
+    return _replace(response, actions=tuple(actions))
 
 
 NETWORK_FAULTS: tuple[FaultKind, ...] = (

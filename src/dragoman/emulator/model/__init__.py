@@ -30,9 +30,9 @@ def shorten(text: str, limit: int) -> str:
 
 def echo_turn(turn: CurrentTurn) -> str:
     shown = f" I can see {', '.join(turn.media)}." if turn.media else ""
-    said = shorten(turn.user_text, 160)
-    heard = f"You said: {said}" if said else "You said nothing."
-    return f"This is the offline Gemini emulator.{shown} {heard}"
+    user_text = shorten(turn.user_text, 160)
+    quoted = f"You said: {user_text}" if user_text else "You said nothing."
+    return f"This is the offline Gemini emulator.{shown} {quoted}"
 
 
 def report_results(results: Sequence[FunctionResult]) -> str:
@@ -61,14 +61,14 @@ def explain_missing_tools(names: Sequence[str], tools: RequestTools) -> str:
     return f"{verb}Declared tools: {declared}."
 
 
-def format_answer(config: Mapping[str, Any], turn: CurrentTurn, answer: str) -> str:
+def format_answer(config: Mapping[str, Any], turn: CurrentTurn, reply_text: str) -> str:
     """Return the answer, or an instance of the response schema if the request wants JSON."""
     wanted, schema = _response_shape(config)
     if wanted == "text/x.enum":
         return str(fill_value(schema or {}, turn.user_text))
-    if wanted != "application/json" or _is_json(answer):
-        return answer
-    value = fill_value(schema, turn.user_text) if schema is not None else {"answer": answer}
+    if wanted != "application/json" or _is_json(reply_text):
+        return reply_text
+    value = fill_value(schema, turn.user_text) if schema is not None else {"answer": reply_text}
     return msgspec.json.encode(value).decode()
 
 
@@ -86,9 +86,9 @@ def _response_shape(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] |
     return config.get("responseMimeType", "text/plain"), schema
 
 
-def _is_json(answer: str) -> bool:
+def _is_json(reply_text: str) -> bool:
     try:
-        msgspec.json.decode(answer.encode())
+        msgspec.json.decode(reply_text.encode())
     except msgspec.DecodeError:
         return False
     return True
@@ -164,17 +164,17 @@ def _use_google_tools(turn: CurrentTurn, tools: RequestTools, *, answering: bool
     They run before function calls, and a search runs next to declared functions, only if the text asks for
     it.
     """
-    words = turn.user_text
-    asked = asks_for_search(words)
-    if turn.used_builtin_tool or turn.results or not (answering or asked):
+    user_text = turn.user_text
+    wants_search = asks_for_search(user_text)
+    if turn.used_builtin_tool or turn.results or not (answering or wants_search):
         return ModelReply(thought="")
     return ModelReply(
         thought="",
-        search_query=shorten(words, 120)
-        if tools.google_search and (asked or not tools.declared_functions)
+        search_query=shorten(user_text, 120)
+        if tools.google_search and (wants_search or not tools.declared_functions)
         else "",
-        urls=find_urls(words) if tools.url_context else (),
-        code=write_code(words) if tools.code_execution and answering else None,
+        urls=find_urls(user_text) if tools.url_context else (),
+        code=write_code(user_text) if tools.code_execution and answering else None,
     )
 
 
@@ -222,8 +222,8 @@ def _write_text(
     code: CodeExecution | None,
 ) -> str:
     config = request.get("generationConfig", {})
-    answer = explanation or plan.say
-    if answer is None:
+    reply_text = explanation or plan.say
+    if reply_text is None:
         default = report_code_output(code) if code is not None else echo_turn(turn)
-        answer = report_results(turn.results) if turn.results else default
-    return format_answer(config, turn, answer)
+        reply_text = report_results(turn.results) if turn.results else default
+    return format_answer(config, turn, reply_text)

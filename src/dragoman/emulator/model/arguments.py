@@ -127,15 +127,15 @@ _MAX_VALUES = 1000
 _MAX_ITEMS = 1000
 
 
-def fill_arguments(schema: Mapping[str, Any], words: str) -> dict[str, Any]:
+def fill_arguments(schema: Mapping[str, Any], user_text: str) -> dict[str, Any]:
     """Return the arguments of a function: required ones, and those that the text clearly gives."""
-    value = _Filler(schema, TextValues(words)).fill(schema, "")
+    value = _Filler(schema, TextValues(user_text)).fill(schema, "")
     return value if isinstance(value, dict) else {}
 
 
-def fill_value(schema: Mapping[str, Any], words: str) -> Any:
+def fill_value(schema: Mapping[str, Any], user_text: str) -> Any:
     """Return an instance of a schema with every property filled."""
-    return _Filler(schema, TextValues(words), everything=True).fill(schema, "value")
+    return _Filler(schema, TextValues(user_text), everything=True).fill(schema, "value")
 
 
 class _Filler:
@@ -145,9 +145,9 @@ class _Filler:
     different values for the same schema, as far as it allows them.
     """
 
-    def __init__(self, root: SchemaNode, supply: TextValues, *, everything: bool = False) -> None:
+    def __init__(self, root: SchemaNode, text_values: TextValues, *, everything: bool = False) -> None:
         self._root = root
-        self._text_values = supply
+        self._text_values = text_values
         self._everything = everything
         self._filled = 0
 

@@ -35,12 +35,12 @@ class CodeExecution(msgspec.Struct, frozen=True):
     output: str
 
 
-def asks_for_search(words: str) -> bool:
-    return _LOOK_UP.search(words) is not None
+def asks_for_search(text: str) -> bool:
+    return _LOOK_UP.search(text) is not None
 
 
-def find_urls(words: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(VALUE_PATTERNS["url"].findall(words)))[:_MAX_URLS]
+def find_urls(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(VALUE_PATTERNS["url"].findall(text)))[:_MAX_URLS]
 
 
 def is_reachable(url: str) -> bool:
@@ -49,17 +49,17 @@ def is_reachable(url: str) -> bool:
     return not host.endswith(".invalid")
 
 
-def write_code(words: str) -> CodeExecution | None:
+def write_code(text: str) -> CodeExecution | None:
     """Return a program for the arithmetic in the text, or None.
 
     Text that only mentions computing gets a program that prints a greeting.
     """
-    for found in _ARITHMETIC.finditer(words[:2000]):
+    for found in _ARITHMETIC.finditer(text[:2000]):
         expression = " ".join(found.group().split())
         value = _evaluate(expression) if not _DATE.search(expression) else None
         if value is not None:
             return CodeExecution(f"print({expression})", f"{value}\n")
-    return CodeExecution(_GREETING_CODE, "offline\n") if _COMPUTE.search(words) else None
+    return CodeExecution(_GREETING_CODE, "offline\n") if _COMPUTE.search(text) else None
 
 
 def _evaluate(expression: str) -> float | None:

@@ -61,13 +61,13 @@ class _Token(msgspec.Struct, frozen=True):
     call: DirectiveCall | None = None
 
 
-def read_directives(words: str) -> DirectivePlan:
+def read_directives(user_text: str) -> DirectivePlan:
     """Return the plan in the user's text; empty if it has no directive."""
     steps: list[DirectiveStep] = []
     say = think = None
     cites: tuple[str, ...] = ()
     end_of_use = -1
-    for token in _tokens(words):
+    for token in _tokens(user_text):
         if token.verb == "think":
             think = token.text
         elif token.verb == "cite":
@@ -75,7 +75,7 @@ def read_directives(words: str) -> DirectivePlan:
         elif token.verb == "say":
             say = token.text if say is None else f"{say}\n{token.text}"
         elif token.call is not None:
-            together = end_of_use >= 0 and _TOGETHER.fullmatch(words, end_of_use, token.start)
+            together = end_of_use >= 0 and _TOGETHER.fullmatch(user_text, end_of_use, token.start)
             if together and steps:
                 steps[-1] = DirectiveStep((*steps[-1].calls, token.call), steps[-1].text)
             else:
@@ -85,31 +85,31 @@ def read_directives(words: str) -> DirectivePlan:
     return DirectivePlan(steps=tuple(steps), say=say, think=think, cited_urls=cites)
 
 
-def _tokens(words: str) -> Iterator[_Token]:
+def _tokens(user_text: str) -> Iterator[_Token]:
     """Yield the directives in order, without those inside the JSON or text of another directive."""
     position = 0
-    use, word = _next_call(words, 0), _WORD.search(words)
-    while token := _first_token(words, use, word):
+    use, word = _next_call(user_text, 0), _WORD.search(user_text)
+    while token := _first_token(user_text, use, word):
         yield token
         position = max(token.end, position + 1)
         # Search again only after a match is consumed: pasted logs have thousands of these words.
         if use is not None and use.start < position:
-            use = _next_call(words, position)
+            use = _next_call(user_text, position)
         if word is not None and word.start() < position:
-            word = _WORD.search(words, position)
+            word = _WORD.search(user_text, position)
 
 
-def _first_token(words: str, use: _Token | None, word: re.Match[str] | None) -> _Token | None:
+def _first_token(user_text: str, use: _Token | None, word: re.Match[str] | None) -> _Token | None:
     if word is None or (use is not None and use.start < word.start("verb")):
         return use
-    text, end = _read_text(words, word.start("rest"))
+    text, end = _read_text(user_text, word.start("rest"))
     return _Token(word["verb"].lower(), word.start(), end, text)
 
 
-def _next_call(words: str, position: int) -> _Token | None:
-    while match := _USE.search(words, position):
+def _next_call(user_text: str, position: int) -> _Token | None:
+    while match := _USE.search(user_text, position):
         try:
-            args, end = _decoder.raw_decode(words, match.end())
+            args, end = _decoder.raw_decode(user_text, match.end())
         except (ValueError, RecursionError):
             position = match.end()
             continue
@@ -117,14 +117,14 @@ def _next_call(words: str, position: int) -> _Token | None:
     return None
 
 
-def _read_text(words: str, start: int) -> tuple[str, int]:
-    if words[start] == '"':
+def _read_text(user_text: str, start: int) -> tuple[str, int]:
+    if user_text[start] == '"':
         try:
-            text, end = _decoder.raw_decode(words, start)
+            text, end = _decoder.raw_decode(user_text, start)
         except ValueError:
             pass
         else:
             return str(text), end
-    match = _TEXT_END.search(words, start)
-    end = match.start() if match else len(words)
-    return words[start:end].strip(), end
+    match = _TEXT_END.search(user_text, start)
+    end = match.start() if match else len(user_text)
+    return user_text[start:end].strip(), end

@@ -74,9 +74,9 @@ class ClauseLiterals(msgspec.Struct):
         return not (self.quoted or self.paths or self.emails)
 
 
-def allows_side_effects(words: str) -> bool:
+def allows_side_effects(user_text: str) -> bool:
     """Whether the turn is short, asks no question and contains no word of negation or doubt."""
-    return len(words.strip()) <= MAX_ORDER_CHARS and _DOUBT.search(words) is None
+    return len(user_text.strip()) <= MAX_ORDER_CHARS and _DOUBT.search(user_text) is None
 
 
 def asks_for_report(clause: str) -> bool:
@@ -191,14 +191,14 @@ class Intent(msgspec.Struct, frozen=True):
 IntentSteps = tuple[tuple[Intent, ...], ...]
 
 
-def read_intents(words: str, functions: Sequence[DeclaredFunction]) -> IntentSteps:
+def read_intents(user_text: str, functions: Sequence[DeclaredFunction]) -> IntentSteps:
     """Return the calls of each step. There are never more steps than clauses, so every plan ends."""
-    if len(words.strip()) > MAX_ORDER_CHARS:
-        return _whole_text_intent(words, functions)
+    if len(user_text.strip()) > MAX_ORDER_CHARS:
+        return _whole_text_intent(user_text, functions)
     steps: list[tuple[Intent, ...]] = []
-    obeying = allows_side_effects(words)
+    obeying = allows_side_effects(user_text)
     forbidden = False
-    for clauses in split_steps(words):
+    for clauses in split_steps(user_text):
         wishes: list[Intent] = []
         for clause in clauses:
             if _FORBIDDING.match(clause):
@@ -217,24 +217,24 @@ def read_intents(words: str, functions: Sequence[DeclaredFunction]) -> IntentSte
             steps.append(tuple(wishes[:_MAX_CALLS]))
     if not obeying:
         steps = _until_side_effects(steps)
-    return tuple(steps) or (() if forbidden else _whole_text_intent(words, functions))
+    return tuple(steps) or (() if forbidden else _whole_text_intent(user_text, functions))
 
 
-def _whole_text_intent(words: str, functions: Sequence[DeclaredFunction]) -> IntentSteps:
-    chosen = find_by_similarity(words, functions)
-    return ((Intent(chosen, words),),) if chosen is not None else ()
+def _whole_text_intent(user_text: str, functions: Sequence[DeclaredFunction]) -> IntentSteps:
+    chosen = find_by_similarity(user_text, functions)
+    return ((Intent(chosen, user_text),),) if chosen is not None else ()
 
 
 def _read_only_intents(clause: str, functions: Sequence[DeclaredFunction], *, later: bool) -> list[Intent]:
     """Return the calls of a read-only function, one for each value if the clause lists several."""
-    supply = TextValues(clause)
+    text_values = TextValues(clause)
     chosen = find_by_similarity(clause, functions)
-    if chosen is None and supply.has_literal:
+    if chosen is None and text_values.has_literal:
         chosen = find_by_verb(first_word(clause), functions)
-    if chosen is None or (later and _has_required_arguments(chosen) and not supply.has_literal):
+    if chosen is None or (later and _has_required_arguments(chosen) and not text_values.has_literal):
         return []  # `then tell me what is in the file` needs no second call
     kind = _single_kind(chosen)
-    return [Intent(chosen, words) for words in (expand_list(clause, kind) if kind else [clause])]
+    return [Intent(chosen, item) for item in (expand_list(clause, kind) if kind else [clause])]
 
 
 def _is_understood(clause: str, found: Sequence[Intent], order: DeclaredFunction | None) -> bool:

@@ -63,13 +63,13 @@ def find_by_name(name: str, functions: Sequence[DeclaredFunction]) -> DeclaredFu
     return None
 
 
-def find_by_similarity(words: str, functions: Sequence[DeclaredFunction]) -> DeclaredFunction | None:
+def find_by_similarity(user_text: str, functions: Sequence[DeclaredFunction]) -> DeclaredFunction | None:
     """Return the best harmless function above the threshold; the first declared one wins a tie.
 
     Tools that run, write or send anything are never chosen by similarity, because the emulator does not
     understand "do not".
     """
-    ranked = rank_functions(words, [function for function in functions if is_read_only(function)])
+    ranked = rank_functions(user_text, [function for function in functions if is_read_only(function)])
     return ranked[0][1] if ranked and ranked[0][0] >= _THRESHOLD else None
 
 
@@ -77,10 +77,10 @@ def is_read_only(function: DeclaredFunction) -> bool:
     """Whether neither the name nor the parameters suggest that the function changes something."""
     properties = function.schema.get("properties")
     named = properties if isinstance(properties, Mapping) else {}
-    words = {word for name in named for word in _split_name(name)}
+    words_of_names = {word for name in named for word in _split_name(name)}
     first = _split_name(function.name.rpartition("__")[2])[:1]  # mcp__server__name
     return not (
-        words & _SIDE_EFFECT_WORDS
+        words_of_names & _SIDE_EFFECT_WORDS
         or set(name_words(function)) & _SIDE_EFFECT_NAME_WORDS
         or set(first) & _SIDE_EFFECT_FIRST_WORDS
     )
@@ -95,10 +95,12 @@ def name_words(function: DeclaredFunction) -> tuple[str, ...]:
     return _split_name(function.name)
 
 
-def rank_functions(words: str, functions: Sequence[DeclaredFunction]) -> list[tuple[float, DeclaredFunction]]:
+def rank_functions(
+    user_text: str, functions: Sequence[DeclaredFunction]
+) -> list[tuple[float, DeclaredFunction]]:
     """Return all functions with their scores, best first."""
-    asked = set(_content_words(words)[:_WORDS_READ])
-    scored = [(_score(asked, function), function) for function in functions]
+    query_words = set(_content_words(user_text)[:_WORDS_READ])
+    scored = [(_score(query_words, function), function) for function in functions]
     return sorted(scored, key=lambda pair: -pair[0])
 
 
@@ -108,12 +110,14 @@ def _split_name(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _CAMEL.split(name) if word)
 
 
-def _score(asked: set[str], function: DeclaredFunction) -> float:
+def _score(query_words: set[str], function: DeclaredFunction) -> float:
     name = [_stem(word) for word in name_words(function)]
     telling = [word for word in name if word not in _VERBS_WITHOUT_MEANING] or name
-    in_name = sum(1 for word in telling if word in asked)
+    in_name = sum(1 for word in telling if word in query_words)
     described = _description_words(function.description)
-    return _NAME_WEIGHT * in_name / max(1, len(telling)) + min(_DESCRIPTION_LIMIT, len(asked & described))
+    return _NAME_WEIGHT * in_name / max(1, len(telling)) + min(
+        _DESCRIPTION_LIMIT, len(query_words & described)
+    )
 
 
 @lru_cache(maxsize=512)

@@ -45,8 +45,8 @@ _MAX_TEXT_CHARS = 400
 class TextValues:
     """The values in a text, by kind. A value is used only once, so two properties get two paths."""
 
-    def __init__(self, words: str) -> None:
-        self._text = words[:20_000]
+    def __init__(self, user_text: str) -> None:
+        self._text = user_text[:20_000]
         self._lowered = self._text.lower()
         bare = _URL.sub(" ", self._text)
         self._values_by_kind: dict[str, list[str]] = {
@@ -84,7 +84,7 @@ class TextValues:
 
         Without such a kind, return quoted text, a name or the whole text.
         """
-        words = _singular(spaced_name(name))
+        name_words = _singular(spaced_name(name))
         kind = kind_of_property(name, form)
         if kind in ("path", "url", "email"):
             taken = self._take(kind)
@@ -94,14 +94,14 @@ class TextValues:
         if not required:
             return (
                 self._take("quoted")
-                if self.mentions(spaced_name(name)) and words.isdisjoint(_WHOLE_WORDS)
+                if self.mentions(spaced_name(name)) and name_words.isdisjoint(_WHOLE_WORDS)
                 else None
             )
         if kind == "name":
             return self._take("name") or self._take("quoted") or self._rest()
         return (
             self._take("quoted")
-            or (None if words.isdisjoint(_WHOLE_WORDS) else self._whole())
+            or (None if name_words.isdisjoint(_WHOLE_WORDS) else self._whole())
             or self._rest()
         )
 
@@ -130,7 +130,7 @@ class TextValues:
 
 def kind_of_property(name: str, form: str) -> str:
     """Return the kind of a property by its name and format: path, url, email, name, or text."""
-    words = _singular(spaced_name(name))
+    name_words = _singular(spaced_name(name))
     if form in ("uri", "url"):
         return "url"
     if form == "email":
@@ -141,14 +141,14 @@ def kind_of_property(name: str, form: str) -> str:
         ("email", ("email",)),
         ("name", _NAME_WORDS),
     ):
-        if any(word in names for word in words):
+        if any(word in names for word in name_words):
             return kind
     return "text"
 
 
-def _singular(words: str) -> set[str]:
+def _singular(phrase: str) -> set[str]:
     """Return the words and their singular forms: a list of `paths` has items of the kind path."""
-    plain = set(words.split())
+    plain = set(phrase.split())
     return plain | {word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s") for word in plain}
 
 
@@ -196,10 +196,12 @@ _LIST = {
 }
 
 
-def split_steps(words: str) -> list[list[str]]:
+def split_steps(user_text: str) -> list[list[str]]:
     """Return the clauses of each step, in order. Quoted text is never split."""
-    hidden = _hide_quoted(words)
-    steps = [_clauses(words, hidden, start, end) for start, end in _spans(_STEP_END, hidden, 0, len(words))]
+    hidden = _hide_quoted(user_text)
+    steps = [
+        _clauses(user_text, hidden, start, end) for start, end in _spans(_STEP_END, hidden, 0, len(user_text))
+    ]
     return [step for step in steps if step]
 
 
@@ -218,16 +220,16 @@ def expand_list(clause: str, kind: str) -> list[str]:
     return [f"{head}{value}{tail}" for value in values[:_MOST_VALUES]]
 
 
-def _clauses(words: str, hidden: str, start: int, end: int) -> list[str]:
+def _clauses(user_text: str, hidden: str, start: int, end: int) -> list[str]:
     clauses: list[str] = []
     joined_from = start
     for begin, stop in _spans(_TOGETHER, hidden, start, end):
-        opens = first_word(_strip_leading(words[begin:stop])) in _OPENERS
+        opens = first_word(_strip_leading(user_text[begin:stop])) in _OPENERS
         if opens or not clauses:
             joined_from = begin
-            clauses.append(words[begin:stop])
+            clauses.append(user_text[begin:stop])
         else:
-            clauses[-1] = words[joined_from:stop]
+            clauses[-1] = user_text[joined_from:stop]
     return [bare for clause in clauses if (bare := _strip_leading(clause))]
 
 
@@ -246,5 +248,5 @@ def _spans(separator: re.Pattern[str], hidden: str, start: int, end: int) -> lis
     return [*spans, (start, end)]
 
 
-def _hide_quoted(words: str) -> str:
-    return VALUE_PATTERNS["quoted"].sub(lambda found: _HIDDEN * len(found.group()), words)
+def _hide_quoted(user_text: str) -> str:
+    return VALUE_PATTERNS["quoted"].sub(lambda found: _HIDDEN * len(found.group()), user_text)

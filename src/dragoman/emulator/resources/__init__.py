@@ -57,32 +57,34 @@ class ResourceApi:
         self._files = StoredFiles()
         self._uploads = UploadSessions(self._files)
         self._handlers: Mapping[tuple[Collection, Method], Handler] = {
-            ("models", "list"): lambda route, question, _: show_models(route.backend, question.query),
+            ("models", "list"): lambda route, http_request, _: show_models(route.backend, http_request.query),
             ("models", "get"): lambda route, _, __: show_model(route),
             ("models", "embedContent"): lambda route, _, body: embed_one(route, body),
             ("models", "batchEmbedContents"): lambda route, _, body: embed_batch(route, body),
             ("models", "predict"): lambda route, _, body: predict(route, body),
             ("models", "computeTokens"): lambda route, _, body: compute_tokens(route, body),
             ("cachedContents", "create"): self._create_cache,
-            ("cachedContents", "list"): lambda route, question, _: self._caches.list(route, question),
-            ("cachedContents", "get"): lambda route, question, _: self._caches.get(route, question),
+            ("cachedContents", "list"): lambda route, http_request, _: self._caches.list(route, http_request),
+            ("cachedContents", "get"): lambda route, http_request, _: self._caches.get(route, http_request),
             ("cachedContents", "patch"): self._caches.patch,
-            ("cachedContents", "delete"): lambda route, question, _: self._caches.delete(route, question),
-            ("files", "list"): lambda _, question, __: self._files.list(question),
-            ("files", "get"): lambda route, question, _: self._files.get(route, question),
-            ("files", "delete"): lambda route, question, _: self._files.delete(route, question),
-            ("files", "download"): lambda route, question, _: self._files.download(route, question),
+            ("cachedContents", "delete"): lambda route, http_request, _: self._caches.delete(
+                route, http_request
+            ),
+            ("files", "list"): lambda _, http_request, __: self._files.list(http_request),
+            ("files", "get"): lambda route, http_request, _: self._files.get(route, http_request),
+            ("files", "delete"): lambda route, http_request, _: self._files.delete(route, http_request),
+            ("files", "download"): lambda route, http_request, _: self._files.download(route, http_request),
         }
 
-    def handle(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> HttpResponse:
+    def handle(self, route: GeminiRoute, http_request: HttpRequest, body: Mapping[str, Any]) -> HttpResponse:
         """Answer a request. `body` is parsed as the message type in `BODY_MESSAGES`."""
         with self._lock:
             if route.method == "upload":
-                return self._uploads.handle(route, question)
+                return self._uploads.handle(route, http_request)
             handler = self._handlers.get((route.collection, route.method))
             if handler is None:
                 raise ApiError(code=501)
-            return json_response(handler(route, question, body))
+            return json_response(handler(route, http_request, body))
 
     def expand(self, route: GeminiRoute, request: Mapping[str, Any], now: str) -> ExpandedRequest:
         """Return the request as the model sees it, with its files and its cache inserted."""
@@ -96,9 +98,9 @@ class ResourceApi:
             return ExpandedRequest(apply_cache(cache, request, route.model), cache.counts)
 
     def _create_cache(
-        self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]
+        self, route: GeminiRoute, http_request: HttpRequest, body: Mapping[str, Any]
     ) -> dict[str, Any]:
-        return self._caches.create(route, question, self._inline_files(route, body, question.now))
+        return self._caches.create(route, http_request, self._inline_files(route, body, http_request.now))
 
     def _inline_files(self, route: GeminiRoute, request: Mapping[str, Any], now: str) -> Mapping[str, Any]:
         """Insert the data of the files that AI Studio requests name.

@@ -82,37 +82,41 @@ class CachedContents:
         self._store: ResourceStore[CachedContent] = ResourceStore(most_bytes=_MAX_BYTES)
         self._serial = 0
 
-    def create(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create(
+        self, route: GeminiRoute, http_request: HttpRequest, body: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Create a cache. `body` contains the data of its files, which may be deleted later."""
         self._serial += 1
         alphabet, length = (DIGITS, 19) if route.backend.is_vertex else (LETTERS, 40)
-        name = make_resource_name("cache", self._serial, question.now, alphabet=alphabet, length=length)
-        now = parse_timestamp(question.now)
+        name = make_resource_name("cache", self._serial, http_request.now, alphabet=alphabet, length=length)
+        now = parse_timestamp(http_request.now)
         cache = make_cache(body, route.backend, name=f"{route.resource}/{name}", now=now)
         self._store.put(cache.name, cache, expires=cache.expires, size=cache.size)
         return show_cache(cache)
 
-    def list(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
+    def list(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
         shown = [
             show_cache(cache)
-            for cache in self._store.newest_first(parse_timestamp(question.now))
+            for cache in self._store.newest_first(parse_timestamp(http_request.now))
             if cache.name.startswith(f"{route.resource}/")
         ]
-        return paginate("cachedContents", shown, question.query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE)
+        return paginate(
+            "cachedContents", shown, http_request.query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE
+        )
 
-    def get(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
-        return show_cache(self.find(route.resource, route.backend, parse_timestamp(question.now)))
+    def get(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
+        return show_cache(self.find(route.resource, route.backend, parse_timestamp(http_request.now)))
 
-    def patch(self, route: GeminiRoute, question: HttpRequest, body: Mapping[str, Any]) -> dict[str, Any]:
-        now = parse_timestamp(question.now)
+    def patch(self, route: GeminiRoute, http_request: HttpRequest, body: Mapping[str, Any]) -> dict[str, Any]:
+        now = parse_timestamp(http_request.now)
         cache = self.find(route.resource, route.backend, now)
-        mask = question.query.get("updateMask") or question.query.get("update_mask") or ""
+        mask = http_request.query.get("updateMask") or http_request.query.get("update_mask") or ""
         cache = update_expiration(cache, body, mask, now)
         self._store.put(cache.name, cache, expires=cache.expires, size=cache.size)
         return show_cache(cache)
 
-    def delete(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
-        self.find(route.resource, route.backend, parse_timestamp(question.now))
+    def delete(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
+        self.find(route.resource, route.backend, parse_timestamp(http_request.now))
         self._store.delete(route.resource)
         return {}
 

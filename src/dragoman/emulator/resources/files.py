@@ -76,19 +76,19 @@ class StoredFiles:
         self._serial = 0
 
     def add(
-        self, wish: FileMetadata, data: bytes, route: GeminiRoute, question: HttpRequest
+        self, wish: FileMetadata, data: bytes, route: GeminiRoute, http_request: HttpRequest
     ) -> dict[str, Any]:
         """Store a complete upload; return the `file` of the response."""
-        now = parse_timestamp(question.now)
+        now = parse_timestamp(http_request.now)
         self.check_metadata(wish, now)
         if len(data) > MAX_FILE_BYTES:
             raise file_too_large_error()
         self._serial += 1
         name = wish.name or "files/" + make_resource_name(
-            "file", self._serial, question.now, alphabet=LETTERS, length=12
+            "file", self._serial, http_request.now, alphabet=LETTERS, length=12
         )
         # The URI has the host of the request, so that clients which follow it stay with the emulator.
-        host = question.headers.get("host", "generativelanguage.googleapis.com")
+        host = http_request.headers.get("host", "generativelanguage.googleapis.com")
         file = StoredFile(
             name=name,
             display_name=wish.display_name,
@@ -117,22 +117,22 @@ class StoredFiles:
     def find(self, name: str, now: datetime) -> StoredFile | None:
         return self._store.get(name, now)
 
-    def list(self, question: HttpRequest) -> dict[str, Any]:
-        now = parse_timestamp(question.now)
+    def list(self, http_request: HttpRequest) -> dict[str, Any]:
+        now = parse_timestamp(http_request.now)
         shown = [show_file(file, now) for file in self._store.newest_first(now)]
-        return paginate("files", shown, question.query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE)
+        return paginate("files", shown, http_request.query, default=_DEFAULT_PAGE, most=_MAX_PER_PAGE)
 
-    def get(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
-        now = parse_timestamp(question.now)
+    def get(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
+        now = parse_timestamp(http_request.now)
         return show_file(self._require(route, now), now)
 
-    def delete(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
-        self._require(route, parse_timestamp(question.now))
+    def delete(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
+        self._require(route, parse_timestamp(http_request.now))
         self._store.delete(route.resource)
         return {}
 
-    def download(self, route: GeminiRoute, question: HttpRequest) -> dict[str, Any]:
-        self._require(route, parse_timestamp(question.now))
+    def download(self, route: GeminiRoute, http_request: HttpRequest) -> dict[str, Any]:
+        self._require(route, parse_timestamp(http_request.now))
         raise catch_all_error("only generated files can be downloaded, and this one was uploaded")
 
     def _require(self, route: GeminiRoute, now: datetime) -> StoredFile:
@@ -235,65 +235,67 @@ class UploadSessions:
         self._sessions: ResourceStore[UploadSession] = ResourceStore(most_bytes=MAX_FILE_BYTES)
         self._serial = 0
 
-    def handle(self, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
-        session = question.query.get("upload_id", "")
+    def handle(self, route: GeminiRoute, http_request: HttpRequest) -> HttpResponse:
+        session = http_request.query.get("upload_id", "")
         if session:
-            return self._continue(session, route, question)
-        protocol = read_protocol(question)
+            return self._continue(session, route, http_request)
+        protocol = read_protocol(http_request)
         if protocol == "raw":
-            wish = read_metadata({}, question.headers.get("content-type", ""))
-            return write_done(self._files.add(wish, question.body, route, question))
+            wish = read_metadata({}, http_request.headers.get("content-type", ""))
+            return write_done(self._files.add(wish, http_request.body, route, http_request))
         if protocol == "multipart":
-            metadata, mime_type, data = split_multipart(question)
+            metadata, mime_type, data = split_multipart(http_request)
             wish = read_metadata(_read_file(metadata, route), mime_type)
-            return write_done(self._files.add(wish, data, route, question))
-        if protocol == "resumable" and "start" in read_commands(question):
-            return self._start(route, question)
+            return write_done(self._files.add(wish, data, route, http_request))
+        if protocol == "resumable" and "start" in read_commands(http_request):
+            return self._start(route, http_request)
         raise ApiError("Invalid upload request: unknown protocol or command.")
 
-    def _start(self, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
-        upload = start_upload(question, _read_file(question.body, route))
-        self._files.check_metadata(upload.metadata, parse_timestamp(question.now))
+    def _start(self, route: GeminiRoute, http_request: HttpRequest) -> HttpResponse:
+        upload = start_upload(http_request, _read_file(http_request.body, route))
+        self._files.check_metadata(upload.metadata, parse_timestamp(http_request.now))
         self._serial += 1
-        session = make_resource_name("upload", self._serial, question.now, alphabet=LETTERS, length=40)
-        self._store_session(session, upload, question)
-        host = question.headers.get("host", "generativelanguage.googleapis.com")
-        return write_started(f"http://{host}{question.path}?upload_id={session}&upload_protocol=resumable")
+        session = make_resource_name("upload", self._serial, http_request.now, alphabet=LETTERS, length=40)
+        self._store_session(session, upload, http_request)
+        host = http_request.headers.get("host", "generativelanguage.googleapis.com")
+        return write_started(
+            f"http://{host}{http_request.path}?upload_id={session}&upload_protocol=resumable"
+        )
 
-    def _continue(self, session: str, route: GeminiRoute, question: HttpRequest) -> HttpResponse:
-        upload = self._sessions.get(session, parse_timestamp(question.now))
+    def _continue(self, session: str, route: GeminiRoute, http_request: HttpRequest) -> HttpResponse:
+        upload = self._sessions.get(session, parse_timestamp(http_request.now))
         if upload is None:
             raise ApiError(code=404)
-        commands = read_commands(question)
+        commands = read_commands(http_request)
         if "cancel" in commands:
             self._sessions.delete(session)
             return write_cancelled()
         if not commands & {"upload", "finalize"}:
             return write_progress(upload)
         try:
-            upload = append_chunk(upload, question, final="finalize" in commands)
+            upload = append_chunk(upload, http_request, final="finalize" in commands)
             if not upload.final:
-                self._store_session(session, upload, question)
+                self._store_session(session, upload, http_request)
                 return write_progress(upload)
-            done = self._files.add(upload.metadata, b"".join(upload.chunks), route, question)
+            done = self._files.add(upload.metadata, b"".join(upload.chunks), route, http_request)
         except ApiError as refusal:
             return write_problem(refusal, upload)
-        self._store_session(session, msgspec.structs.replace(upload, chunks=()), question)
+        self._store_session(session, msgspec.structs.replace(upload, chunks=()), http_request)
         return write_done(done)
 
-    def _store_session(self, session: str, upload: UploadSession, question: HttpRequest) -> None:
-        expires = parse_timestamp(question.now) + _SESSION_TTL
+    def _store_session(self, session: str, upload: UploadSession, http_request: HttpRequest) -> None:
+        expires = parse_timestamp(http_request.now) + _SESSION_TTL
         self._sessions.put(session, upload, expires=expires, size=sum(map(len, upload.chunks)))
 
 
-def read_protocol(question: HttpRequest) -> str:
+def read_protocol(http_request: HttpRequest) -> str:
     """Return `resumable`, `raw`, `multipart` or an unsupported value, which the caller rejects."""
-    protocol = question.headers.get("x-goog-upload-protocol", "")
-    return protocol.lower() or _PROTOCOLS.get(question.query.get("uploadType", ""), "")
+    protocol = http_request.headers.get("x-goog-upload-protocol", "")
+    return protocol.lower() or _PROTOCOLS.get(http_request.query.get("uploadType", ""), "")
 
 
-def read_commands(question: HttpRequest) -> set[str]:
-    return {word.strip().lower() for word in question.headers.get("x-goog-upload-command", "").split(",")}
+def read_commands(http_request: HttpRequest) -> set[str]:
+    return {word.strip().lower() for word in http_request.headers.get("x-goog-upload-command", "").split(",")}
 
 
 def read_metadata(file: Mapping[str, Any], mime_type: str) -> FileMetadata:
@@ -305,9 +307,9 @@ def read_metadata(file: Mapping[str, Any], mime_type: str) -> FileMetadata:
     )
 
 
-def start_upload(question: HttpRequest, file: Mapping[str, Any]) -> UploadSession:
-    announced = question.headers.get("x-goog-upload-header-content-length", "")
-    mime_type = question.headers.get("x-goog-upload-header-content-type", "")
+def start_upload(http_request: HttpRequest, file: Mapping[str, Any]) -> UploadSession:
+    announced = http_request.headers.get("x-goog-upload-header-content-length", "")
+    mime_type = http_request.headers.get("x-goog-upload-header-content-type", "")
     if announced and not _SIZE.fullmatch(announced):
         raise ApiError("X-Goog-Upload-Header-Content-Length must be the size of the file in bytes.")
     expected = int(announced) if announced else -1
@@ -316,12 +318,12 @@ def start_upload(question: HttpRequest, file: Mapping[str, Any]) -> UploadSessio
     return UploadSession(metadata=read_metadata(file, mime_type), expected_bytes=expected)
 
 
-def append_chunk(upload: UploadSession, question: HttpRequest, *, final: bool) -> UploadSession:
+def append_chunk(upload: UploadSession, http_request: HttpRequest, *, final: bool) -> UploadSession:
     """Return the session with this chunk appended; raise a `ApiError` if it does not fit."""
     if upload.final:
         raise ApiError("Upload has already been finalized.")
-    chunk = question.body
-    offset = question.headers.get("x-goog-upload-offset", str(upload.received_bytes))
+    chunk = http_request.body
+    offset = http_request.headers.get("x-goog-upload-offset", str(upload.received_bytes))
     received = upload.received_bytes + len(chunk)
     if offset != str(upload.received_bytes):
         raise ApiError(
@@ -375,12 +377,12 @@ def write_problem(refusal: ApiError, upload: UploadSession) -> HttpResponse:
     return msgspec.structs.replace(body, headers=(("x-goog-upload-status", upload.status),))
 
 
-def split_multipart(question: HttpRequest) -> tuple[bytes, str, bytes]:
+def split_multipart(http_request: HttpRequest) -> tuple[bytes, str, bytes]:
     """Return the metadata, the media type and the data of a `multipart/related` body."""
     header = Message()
-    header["content-type"] = question.headers.get("content-type", "")
+    header["content-type"] = http_request.headers.get("content-type", "")
     boundary = str(header.get_param("boundary", "")).encode()
-    pieces = question.body.split(b"--" + boundary) if boundary else []
+    pieces = http_request.body.split(b"--" + boundary) if boundary else []
     if len(pieces) != 4:
         raise ApiError("The multipart upload must have a part with metadata and a part with the file.")
     (_, metadata), (mime_type, data) = (_read_part(piece) for piece in pieces[1:3])
@@ -401,5 +403,5 @@ def _read_part(piece: bytes) -> tuple[str, bytes]:
 
 
 def _upload_response(body: Any, *headers: tuple[str, str]) -> HttpResponse:
-    answer = HttpResponse(status=200) if body is None else json_response(body)
-    return msgspec.structs.replace(answer, headers=headers)
+    response = HttpResponse(status=200) if body is None else json_response(body)
+    return msgspec.structs.replace(response, headers=headers)

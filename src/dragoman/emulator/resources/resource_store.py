@@ -52,10 +52,10 @@ def paginate(
     size = min(_page_size(query) or default, most)
     start = _decode_page_token(query)
     page = list(items[start : start + size])
-    answer: dict[str, Any] = {field: page} if page else {}
+    response: dict[str, Any] = {field: page} if page else {}
     if start + size < len(items):
-        answer["nextPageToken"] = _encode_page_token(start + size)
-    return answer
+        response["nextPageToken"] = _encode_page_token(start + size)
+    return response
 
 
 def _page_size(query: Mapping[str, str]) -> int:

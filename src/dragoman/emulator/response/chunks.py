@@ -44,22 +44,22 @@ class CandidateChunks(msgspec.Struct, frozen=True):
     thought_tokens: int
 
 
-def write_chunks(request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext) -> list[Json]:
+def write_chunks(request: Mapping[str, Any], reply: ModelReply, context: ResponseContext) -> list[Json]:
     """Return the chunks of a stream; each is a complete GenerateContentResponse with new parts."""
     config = request.get("generationConfig", {})
-    start = read_continuation_position(request, setting)
+    start = read_continuation_position(request, context)
     wanted = min(max(1, config.get("candidateCount") or 1), _MAX_CANDIDATES)
     candidates = [
-        _write_candidate(request, _number_text(reply, index, config), setting, index, start)
+        _write_candidate(request, _number_text(reply, index, config), context, index, start)
         for index in range(wanted)
     ]
-    usage = _Usage(request, reply, candidates, setting, opening=not start)
+    usage = _Usage(request, reply, candidates, context, opening=not start)
     length = max(len(candidate.chunks) for candidate in candidates)
     return [
         _envelope(
-            _chunk_candidates(candidates, place, setting.backend),
+            _chunk_candidates(candidates, place, context.backend),
             usage.at(place, last=place == length - 1),
-            setting,
+            context,
         )
         for place in range(length)
     ]
@@ -68,12 +68,12 @@ def write_chunks(request: Mapping[str, Any], reply: ModelReply, setting: Respons
 def write_token_count(request: Mapping[str, Any], model: EmulatedModel, backend: Backend) -> Json:
     """Return the response of countTokens."""
     counts = count_prompt(request, model.image_tokens)
-    answer: Json = {"totalTokens": sum(counts.values())}
+    response: Json = {"totalTokens": sum(counts.values())}
     if backend.is_vertex:
-        answer["totalBillableCharacters"] = CHARS_PER_TOKEN * counts.get("TEXT", 0)
+        response["totalBillableCharacters"] = CHARS_PER_TOKEN * counts.get("TEXT", 0)
     if counts:
-        answer["promptTokensDetails"] = token_details(counts)
-    return answer
+        response["promptTokensDetails"] = token_details(counts)
+    return response
 
 
 def _number_text(reply: ModelReply, index: int, config: Mapping[str, Any]) -> ModelReply:
@@ -84,16 +84,16 @@ def _number_text(reply: ModelReply, index: int, config: Mapping[str, Any]) -> Mo
 
 
 def _write_candidate(
-    request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext, index: int, start: int
+    request: Mapping[str, Any], reply: ModelReply, context: ResponseContext, index: int, start: int
 ) -> CandidateChunks:
-    limited = apply_limits(request, reply, setting.model, hop_tokens=setting.hop_tokens, start=start)
-    batches = list(write_chunk_parts(request, limited, setting, opening=not start))
-    ending = write_last_fields(request, limited, setting)
+    limited = apply_limits(request, reply, context.model, hop_tokens=context.hop_tokens, start=start)
+    batches = list(write_chunk_parts(request, limited, context, opening=not start))
+    ending = write_last_fields(request, limited, context)
     opening = write_url_metadata(reply) if not start else {}
     # Recorded on 2.5: every chunk has the metadata, and only the last has content in it.
     between: Json = (
         {"groundingMetadata": {}}
-        if "groundingMetadata" in ending and not setting.model.is_gemini3_or_later
+        if "groundingMetadata" in ending and not context.model.is_gemini3_or_later
         else {}
     )
     return CandidateChunks(index, batches, opening, between, ending, limited.thought_tokens)
@@ -125,14 +125,14 @@ class _Usage:
         request: Mapping[str, Any],
         reply: ModelReply,
         candidates: Sequence[CandidateChunks],
-        setting: ResponseContext,
+        context: ResponseContext,
         *,
         opening: bool,
     ) -> None:
-        self._prompt = count_prompt(request, setting.model.image_tokens)
+        self._prompt = count_prompt(request, context.model.image_tokens)
         self._tool_use = count_builtin_tokens(reply) if opening else 0
         self._candidates = candidates
-        self._backend = setting.backend
+        self._backend = context.backend
 
     def at(self, place: int, *, last: bool) -> Json:
         """Return the counters of a chunk. Zero counters are absent; Vertex counts only in the last chunk."""
@@ -178,11 +178,11 @@ def add_cached_tokens(chunks: Sequence[Json], cached: Mapping[str, int]) -> list
     ]
 
 
-def _envelope(candidates: list[Json], usage: Json, setting: ResponseContext) -> Json:
-    chunk: Json = {"candidates": candidates, "usageMetadata": usage, "modelVersion": setting.model.id}
-    if setting.backend.is_vertex:
-        chunk["createTime"] = setting.now
-    chunk["responseId"] = make_response_id(setting.digest)
+def _envelope(candidates: list[Json], usage: Json, context: ResponseContext) -> Json:
+    chunk: Json = {"candidates": candidates, "usageMetadata": usage, "modelVersion": context.model.id}
+    if context.backend.is_vertex:
+        chunk["createTime"] = context.now
+    chunk["responseId"] = make_response_id(context.digest)
     return chunk
 
 

@@ -25,12 +25,12 @@ _CONTINUATION_FIELD = "continuationToken"
 _POSITION_BYTES = 8
 
 
-def issue_continuation_token(request: Mapping[str, Any], setting: ResponseContext, position: int) -> str:
+def issue_continuation_token(request: Mapping[str, Any], context: ResponseContext, position: int) -> str:
     """Return the token that continues the answer to this request at a position."""
-    return base64.b64encode(_token(request, setting, position)).decode()
+    return base64.b64encode(_token(request, context, position)).decode()
 
 
-def read_continuation_position(request: Mapping[str, Any], setting: ResponseContext) -> int:
+def read_continuation_position(request: Mapping[str, Any], context: ResponseContext) -> int:
     """Return the position at which the answer continues, 0 without a token.
 
     Raise a `ApiError` for a token that was issued for another request.
@@ -38,20 +38,20 @@ def read_continuation_position(request: Mapping[str, Any], setting: ResponseCont
     token = request.get(_CONTINUATION_FIELD)
     if not token:
         return 0
-    if not setting.model.has_long_decode:
+    if not context.model.has_long_decode:
         raise catch_all_error("continuation_token: this model has no long decode")
     position = int.from_bytes(token[:_POSITION_BYTES], "big")
-    if not hmac.compare_digest(_token(request, setting, position), token):
+    if not hmac.compare_digest(_token(request, context, position), token):
         raise catch_all_error("continuation_token: it was not issued for this request")
     return position
 
 
-def _token(request: Mapping[str, Any], setting: ResponseContext, position: int) -> bytes:
+def _token(request: Mapping[str, Any], context: ResponseContext, position: int) -> bytes:
     # Ignore empty fields: Google's SDK resumes with an additional `generationConfig: {}`.
     identity = {name: value for name, value in request.items() if name != _CONTINUATION_FIELD and value}
     mark = hashlib.blake2b(msgspec.json.encode(identity, order="deterministic"), digest_size=16)
     target = f"continuation:{position}:{mark.hexdigest()}"
-    signature = setting.signer.issue(setting.backend, setting.model, target, mark.digest())
+    signature = context.signer.issue(context.backend, context.model, target, mark.digest())
     return position.to_bytes(_POSITION_BYTES, "big") + base64.b64decode(signature)
 
 
@@ -124,7 +124,7 @@ def _select_hop(
 def _thought_tokens(thinking: Mapping[str, Any], reply: ModelReply, model: EmulatedModel) -> int:
     level = thinking.get("thinkingLevel", "")
     budget = thinking.get("thinkingBudget")
-    effort = _THINKING_EFFORT.get(level, 2 if model.thinks or (budget or 0) != 0 else 0)
+    effort = _THINKING_EFFORT.get(level, 2 if model.thinks_by_default or (budget or 0) != 0 else 0)
     if budget == 0:
         effort = 0
     tokens = effort * (8 + count_text(reply.thought))

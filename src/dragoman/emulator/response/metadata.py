@@ -28,29 +28,29 @@ _SENTENCE = re.compile(r"\S[^.!?\n]*[.!?]?")
 _STATUS_PREFIX = "URL_RETRIEVAL_STATUS_"
 
 
-def write_grounding(request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext) -> Json:
+def write_grounding(request: Mapping[str, Any], reply: ModelReply, context: ResponseContext) -> Json:
     """Return the grounding metadata of the last chunk.
 
     It is empty if nothing was looked up, or if the reply has function calls.
     """
     if reply.calls or not (reply.search_query or reply.urls):
         return {}
-    pages = [_web_chunk(url, f"The page {url}", setting) for url in reply.urls if is_reachable(url)]
+    pages = [_web_chunk(url, f"The page {url}", context) for url in reply.urls if is_reachable(url)]
     found = [
-        _web_chunk(_redirect_url(site, reply.search_query), site, setting)
+        _web_chunk(_redirect_url(site, reply.search_query), site, context)
         for site in _found_sites(request, reply)
     ]
     sources = [*pages, *found]
     grounding: Json = {
         "groundingChunks": sources,
-        "groundingSupports": list(_supports(reply.text, sources, setting)),
+        "groundingSupports": list(_supports(reply.text, sources, context)),
     }
     if reply.search_query:
         grounding |= {
             "searchEntryPoint": {"renderedContent": f"<div>{reply.search_query}</div>"},
             "webSearchQueries": [reply.search_query],
         }
-    if setting.backend.is_vertex:
+    if context.backend.is_vertex:
         grounding["retrievalMetadata"] = {}
     return {"groundingMetadata": {name: value for name, value in grounding.items() if value != []}}
 
@@ -80,12 +80,12 @@ def _redirect_url(site: str, query: str) -> str:
     return _REDIRECT + base64.urlsafe_b64encode(digest).decode()
 
 
-def _web_chunk(uri: str, title: str, setting: ResponseContext) -> Json:
-    domain = {"domain": title} if setting.backend.is_vertex and uri.startswith(_REDIRECT) else {}
+def _web_chunk(uri: str, title: str, context: ResponseContext) -> Json:
+    domain = {"domain": title} if context.backend.is_vertex and uri.startswith(_REDIRECT) else {}
     return {"web": {"uri": uri, "title": title, **domain}}
 
 
-def _supports(text: str, sources: list[Json], setting: ResponseContext) -> Iterable[Json]:
+def _supports(text: str, sources: list[Json], context: ResponseContext) -> Iterable[Json]:
     """Yield one support per sentence, with the sources in turn; the last sentence cites all sources.
 
     Fields that are zero are left out, as Google does.
@@ -102,7 +102,7 @@ def _supports(text: str, sources: list[Json], setting: ResponseContext) -> Itera
         }
         last = number and number == len(sentences) - 1
         indices = everything if last else [number % len(sources)]
-        scores = {} if setting.model.is_gemini3_or_later else {"confidenceScores": [0.9] * len(indices)}
+        scores = {} if context.model.is_gemini3_or_later else {"confidenceScores": [0.9] * len(indices)}
         shown = {name: value for name, value in segment.items() if value}
         yield {"segment": shown, "groundingChunkIndices": indices, **scores}
 
@@ -114,27 +114,27 @@ _MAX_ALTERNATIVES = 20
 
 
 def write_last_fields(
-    request: Mapping[str, Any], limited: LimitedReply, setting: ResponseContext
+    request: Mapping[str, Any], limited: LimitedReply, context: ResponseContext
 ) -> JsonObject:
     reply = limited.reply
     ending: JsonObject = {"finishReason": limited.finish_reason}
-    if reply.calls and setting.model.is_gemini3_or_later and limited.finish_reason == "STOP":
+    if reply.calls and context.model.is_gemini3_or_later and limited.finish_reason == "STOP":
         ending["finishMessage"] = _CALL_MESSAGE
     if limited.finish_reason == "CONTINUATION":
-        ending["continuationToken"] = issue_continuation_token(request, setting, limited.position)
+        ending["continuationToken"] = issue_continuation_token(request, context, limited.position)
     if request.get("safetySettings"):
-        ending["safetyRatings"] = _safety_ratings(request["safetySettings"], vertex=setting.backend.is_vertex)
+        ending["safetyRatings"] = _safety_ratings(request["safetySettings"], vertex=context.backend.is_vertex)
     if reply.cited_urls and reply.text:
-        ending["citationMetadata"] = _citations(reply, vertex=setting.backend.is_vertex)
-    ending |= write_grounding(request, reply, setting)
+        ending["citationMetadata"] = _citations(reply, vertex=context.backend.is_vertex)
+    ending |= write_grounding(request, reply, context)
     return ending | _logprobs(request.get("generationConfig", {}), reply.text)
 
 
 def _safety_ratings(settings: Sequence[Mapping[str, Any]], *, vertex: bool) -> list[JsonObject]:
     scores = {"probabilityScore": 0.01, "severity": "HARM_SEVERITY_NEGLIGIBLE", "severityScore": 0.01}
     return [
-        {"category": setting.get("category"), "probability": "NEGLIGIBLE", **(scores if vertex else {})}
-        for setting in settings
+        {"category": context.get("category"), "probability": "NEGLIGIBLE", **(scores if vertex else {})}
+        for context in settings
     ]
 
 

@@ -179,28 +179,28 @@ class ChunkParts(msgspec.Struct, frozen=True):
 
 
 def write_chunk_parts(
-    request: Mapping[str, Any], limited: LimitedReply, setting: ResponseContext, *, opening: bool
+    request: Mapping[str, Any], limited: LimitedReply, context: ResponseContext, *, opening: bool
 ) -> Iterator[ChunkParts]:
     """Yield the chunks of a candidate. `opening` is false for a later hop, which has only text and calls."""
     reply = limited.reply
     if limited.show_thoughts:
         yield ChunkParts([{"text": reply.thought, "thought": True}])
     if opening:
-        yield from (ChunkParts([part]) for part in _builtin_parts(request, reply, setting))
+        yield from (ChunkParts([part]) for part in _builtin_parts(request, reply, context))
     texts = [ChunkParts([{"text": piece}], count_text(piece)) for piece in split_text(reply.text)]
-    calls = list(_call_chunks(request, reply, setting))
-    if not setting.model.is_gemini3_or_later:
+    calls = list(_call_chunks(request, reply, context))
+    if not context.model.is_gemini3_or_later:
         whole = [
             ChunkParts([part for call in calls for part in call.parts], sum(call.tokens for call in calls))
         ]
         closing = texts[-1:] if texts and not calls else whole
-        streamed = calls if _streams_arguments(request, setting) and calls else closing
+        streamed = calls if _streams_arguments(request, context) and calls else closing
         yield from texts[:-1] if closing is not whole else texts
         yield from streamed
         return
     yield from texts
     yield from calls
-    yield ChunkParts(_closing_parts(limited, setting))
+    yield ChunkParts(_closing_parts(limited, context))
 
 
 def make_call_id(digest: bytes, index: int) -> str:
@@ -215,7 +215,7 @@ def count_builtin_tokens(reply: ModelReply) -> int:
     return sum(map(count_text, seen))
 
 
-def _closing_parts(limited: LimitedReply, setting: ResponseContext) -> list[Json]:
+def _closing_parts(limited: LimitedReply, context: ResponseContext) -> list[Json]:
     """Return the closing parts of Gemini 3: empty text, which carries the signature of a text answer.
 
     A call carries its own signature.
@@ -224,21 +224,21 @@ def _closing_parts(limited: LimitedReply, setting: ResponseContext) -> list[Json
         return [{"text": ""}]
     if not limited.reply.text or limited.finish_reason == "CONTINUATION":
         return []
-    return [{"text": "", "thoughtSignature": _sign(setting, TEXT_TARGET, b"text")}]
+    return [{"text": "", "thoughtSignature": _sign(context, TEXT_TARGET, b"text")}]
 
 
 def _call_chunks(
-    request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext
+    request: Mapping[str, Any], reply: ModelReply, context: ResponseContext
 ) -> Iterator[ChunkParts]:
     for index, call in enumerate(reply.calls):
         body: Json = {"name": call.name, "args": dict(call.args)}
-        if setting.model.is_gemini3_or_later:
-            body["id"] = make_call_id(setting.digest, index)
+        if context.model.is_gemini3_or_later:
+            body["id"] = make_call_id(context.digest, index)
         signed: Json = {}
         if index == 0 and request.get("tools"):
-            signed["thoughtSignature"] = _sign(setting, call_target(call.name), b"call")
+            signed["thoughtSignature"] = _sign(context, call_target(call.name), b"call")
         tokens = count_value(body)
-        if not _streams_arguments(request, setting) or not can_stream_arguments(call.args):
+        if not _streams_arguments(request, context) or not can_stream_arguments(call.args):
             yield ChunkParts([{"functionCall": body, **signed}], tokens)
             continue
         opener = {**{key: value for key, value in body.items() if key != "args"}, "willContinue": True}
@@ -248,12 +248,12 @@ def _call_chunks(
         yield ChunkParts([{"functionCall": {}}])
 
 
-def _streams_arguments(request: Mapping[str, Any], setting: ResponseContext) -> bool:
+def _streams_arguments(request: Mapping[str, Any], context: ResponseContext) -> bool:
     wanted = calling_config_of(request).get("streamFunctionCallArguments", False)
-    return setting.backend.is_vertex and bool(wanted)
+    return context.backend.is_vertex and bool(wanted)
 
 
-def _builtin_parts(request: Mapping[str, Any], reply: ModelReply, setting: ResponseContext) -> Iterator[Json]:
+def _builtin_parts(request: Mapping[str, Any], reply: ModelReply, context: ResponseContext) -> Iterator[Json]:
     """Yield the invocations of Google's own tools.
 
     Code is always included, the others only with `includeServerSideToolInvocations`.
@@ -261,35 +261,35 @@ def _builtin_parts(request: Mapping[str, Any], reply: ModelReply, setting: Respo
     if request.get("toolConfig", {}).get("includeServerSideToolInvocations"):
         if reply.search_query:
             found = {"search_suggestions": f"<div>{reply.search_query}</div>"}
-            yield from _invocation(setting, 0, _SEARCH_TOOL_TYPE, {"queries": [reply.search_query]}, found)
+            yield from _invocation(context, 0, _SEARCH_TOOL_TYPE, {"queries": [reply.search_query]}, found)
         if reply.urls:
             read = [
                 {"retrieved_url": url, "url_retrieval_status": retrieval_status(url)} for url in reply.urls
             ]
             yield from _invocation(
-                setting, 1, _URL_TOOL_TYPE, {"urls": list(reply.urls)}, {"urls_metadata": read}
+                context, 1, _URL_TOOL_TYPE, {"urls": list(reply.urls)}, {"urls_metadata": read}
             )
     if reply.code is not None:
-        modern = setting.model.is_gemini3_or_later
-        named = {"id": _builtin_id(setting, 2)} if modern else {}
-        signed = {"thoughtSignature": _sign(setting, TEXT_TARGET, b"code")} if modern else {}
+        modern = context.model.is_gemini3_or_later
+        named = {"id": _builtin_id(context, 2)} if modern else {}
+        signed = {"thoughtSignature": _sign(context, TEXT_TARGET, b"code")} if modern else {}
         yield {"executableCode": {"language": "PYTHON", "code": reply.code.source, **named}, **signed}
         yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": reply.code.output, **named}}
 
 
 def _invocation(
-    setting: ResponseContext, index: int, kind: str, args: Json, response: Json
+    context: ResponseContext, index: int, kind: str, args: Json, response: Json
 ) -> Iterator[Json]:
-    named = {"id": _builtin_id(setting, index), "toolType": kind}
-    yield {"toolCall": {**named, "args": args}, "thoughtSignature": _sign(setting, TEXT_TARGET, b"tool")}
-    signature = _sign(setting, TEXT_TARGET, b"tool-answer")
+    named = {"id": _builtin_id(context, index), "toolType": kind}
+    yield {"toolCall": {**named, "args": args}, "thoughtSignature": _sign(context, TEXT_TARGET, b"tool")}
+    signature = _sign(context, TEXT_TARGET, b"tool-answer")
     yield {"toolResponse": {**named, "response": response}, "thoughtSignature": signature}
 
 
-def _builtin_id(setting: ResponseContext, index: int) -> str:
-    return make_call_id(setting.digest + b"built-in", index)
+def _builtin_id(context: ResponseContext, index: int) -> str:
+    return make_call_id(context.digest + b"built-in", index)
 
 
-def _sign(setting: ResponseContext, target: str, purpose: bytes) -> str:
-    nonce = hashlib.blake2b(setting.digest, digest_size=16, person=purpose).digest()
-    return setting.signer.issue(setting.backend, setting.model, target, nonce)
+def _sign(context: ResponseContext, target: str, purpose: bytes) -> str:
+    nonce = hashlib.blake2b(context.digest, digest_size=16, person=purpose).digest()
+    return context.signer.issue(context.backend, context.model, target, nonce)

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from dragoman.config.settings import did_you_mean
+from dragoman.emulator.faults import make_fault
 from dragoman.emulator.script.model import (
     BodyItem,
     Conditions,
@@ -30,7 +31,6 @@ from dragoman.emulator.script.model import (
     ScriptStep,
     StreamItem,
 )
-from dragoman.emulator.script.step_response import fault_problem
 from dragoman.errors import ConfigError
 
 _MAX_DEPTH = 100
@@ -394,7 +394,7 @@ def _check_faults(step: ScriptStep) -> FoundProblems:
             yield path, "say one fault per mapping: a list can hold several"
             continue
         name, argument = (said, None) if isinstance(said, str) else next(iter(said.items()))
-        what = fault_problem(name, argument, own_chunks=step.chunks is not None or step.http is not None)
+        what = _fault_problem(name, argument, own_chunks=step.chunks is not None or step.http is not None)
         if what:
             yield path, what
 
@@ -637,3 +637,17 @@ def _format_problem(problem: ScriptProblem, file: str) -> str:
     line = f":{problem.line}" if problem.line else ""
     where = f"{problem.path}: " if problem.path else ""
     return f"{file}{line}: {where}{problem.message}"
+
+
+def _fault_problem(name: str, argument: Any, *, own_chunks: bool) -> str:
+    """Return why a step cannot have this fault, or "".
+
+    `own_chunks` is true for a step that defines its own chunks or HTTP response.
+    """
+    try:
+        fault = make_fault(name, argument)
+    except ConfigError as error:
+        return error.message
+    if own_chunks and fault.change_chunks is not None:
+        return f"{name} changes what the model says: it goes with reply, or with no answer at all"
+    return ""

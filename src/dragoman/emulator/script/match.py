@@ -20,7 +20,7 @@ from dragoman.emulator.script.model import Conditions, ExactText, FunctionNames,
 from dragoman.emulator.validate.parser import InvalidScalar, read_bytes
 
 _MAX_SHOWN_CHARS = 200
-_TEXTS = (("says", "words"), ("results", "results"), ("system", "system"))
+_TEXTS = (("says", "user_text"), ("results", "results"), ("system", "system"))
 METHOD_NAMES: Mapping[str, ScriptMethod] = {
     "generateContent": "generate",
     "streamGenerateContent": "stream",
@@ -31,12 +31,14 @@ METHOD_NAMES: Mapping[str, ScriptMethod] = {
 class RequestView:
     """The properties of a request that conditions test, computed on first use."""
 
-    def __init__(self, asked: ApiRequest, number: int) -> None:
+    def __init__(self, api_request: ApiRequest, number: int) -> None:
         self.number = number
-        self.method = METHOD_NAMES.get(asked.route.method, asked.route.method)
-        self.model = asked.route.model
-        self.headers = asked.headers
-        self.request: Mapping[str, Any] = asked.request.get("generateContentRequest") or asked.request
+        self.method = METHOD_NAMES.get(api_request.route.method, api_request.route.method)
+        self.model = api_request.route.model
+        self.headers = api_request.headers
+        self.request: Mapping[str, Any] = (
+            api_request.request.get("generateContentRequest") or api_request.request
+        )
 
     @cached_property
     def contents(self) -> Sequence[Mapping[str, Any]]:
@@ -44,7 +46,7 @@ class RequestView:
         return contents
 
     @cached_property
-    def words(self) -> str:
+    def user_text(self) -> str:
         return read_turn(self.contents).user_text
 
     @cached_property

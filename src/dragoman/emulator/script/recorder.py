@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,10 +16,14 @@ from yarl import URL
 from dragoman.emulator.director import DIRECTED_METHODS, ApiRequest
 from dragoman.emulator.errors import ApiError
 from dragoman.emulator.http_messages import base_url_of
-from dragoman.emulator.routes import GeminiRoute, find_route
-from dragoman.emulator.script.recording import RecordedResponse, make_step, mask_secrets, write_step
-from dragoman.emulator.validate import parse_request
-from dragoman.emulator.validate.parser import parse_valid_fields
+from dragoman.emulator.routes import find_route
+from dragoman.emulator.script.recording import (
+    RecordedResponse,
+    make_step,
+    mask_secrets,
+    parse_api_request,
+    write_step,
+)
 from dragoman.errors import ConfigError
 
 _KEY_HEADER = "x-goog-api-key"
@@ -88,7 +92,7 @@ class Recorder:
         try:
             session = self._session
             assert session is not None  # noqa: S101 (a request comes after the start)
-            answer = await session.request(
+            upstream_response = await session.request(
                 request.method, url, data=body or None, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -96,11 +100,11 @@ class Recorder:
             reason = f"the emulator cannot reach {self._upstream.host}: {why}"
             refusal = ApiError(reason, code=503)  # the proxy's own error is not recorded
             return web.json_response(refusal.body(), status=refusal.code)
-        async with answer:
-            response, heard = await self._return_response(request, answer, started)
+        async with upstream_response:
+            response, recorded = await self._return_response(request, upstream_response, started)
         route = find_route(request.method, unquote(request.rel_url.raw_path))
         if route is not None and route.method in DIRECTED_METHODS:
-            self._append_step(_parse_api_request(route, body, request.headers), heard, secrets)
+            self._append_step(parse_api_request(route, body, request.headers), recorded, secrets)
         return response
 
     def _upstream_request(self, request: web.Request) -> tuple[URL, dict[str, str], list[str]]:
@@ -124,13 +128,17 @@ class Recorder:
         return url, headers, [secret for secret in (key, headers.get(_KEY_HEADER, ""), token) if secret]
 
     async def _return_response(
-        self, request: web.Request, answer: aiohttp.ClientResponse, started: float
+        self, request: web.Request, upstream_response: aiohttp.ClientResponse, started: float
     ) -> tuple[web.StreamResponse, RecordedResponse]:
-        kept = [(name, value) for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED]
-        response = web.StreamResponse(status=answer.status)
+        kept = [
+            (name, value)
+            for name, value in upstream_response.headers.items()
+            if name.lower() not in _NOT_RETURNED
+        ]
+        response = web.StreamResponse(status=upstream_response.status)
         response.headers.extend(kept)
         # aiohttp decompresses the body, so the length of a compressed response does not apply.
-        length = None if "content-encoding" in answer.headers else answer.content_length
+        length = None if "content-encoding" in upstream_response.headers else upstream_response.content_length
         if length is not None:
             response.content_length = length
         pieces: list[tuple[float, bytes]] = []
@@ -143,7 +151,7 @@ class Recorder:
         except ConnectionError:
             listening = False
         try:
-            async for data, ends in answer.content.iter_chunks():
+            async for data, ends in upstream_response.content.iter_chunks():
                 listening = listening and await _write(response, data)
                 piece += data
                 if ends or length is not None:
@@ -157,13 +165,15 @@ class Recorder:
             pieces.append((self._clock() - last, piece))
         if cut and request.transport is not None:
             request.transport.close()
-        headers = {name.lower(): value for name, value in answer.headers.items()}
+        headers = {name.lower(): value for name, value in upstream_response.headers.items()}
         return response, RecordedResponse(
-            status=answer.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
+            status=upstream_response.status, headers=headers, pieces=pieces, streamed=length is None, cut=cut
         )
 
-    def _append_step(self, asked: ApiRequest, heard: RecordedResponse, secrets: list[str]) -> None:
-        step = write_step(make_step(asked, mask_secrets(heard, secrets), timing=self._timing), secrets)
+    def _append_step(self, api_request: ApiRequest, recorded: RecordedResponse, secrets: list[str]) -> None:
+        step = write_step(
+            make_step(api_request, mask_secrets(recorded, secrets), timing=self._timing), secrets
+        )
         if not self._file.exists():
             step = (
                 f"# Recorded from {self._upstream.host}.\notherwise: refuse\nvalidate: false\nsteps:\n{step}"
@@ -190,13 +200,3 @@ def _check_upstream(upstream: str) -> URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError("must be the http or https address of the service to record", where="--upstream")
     return url.with_query(None).with_fragment(None)
-
-
-def _parse_api_request(route: GeminiRoute, body: bytes, headers: Mapping[str, str]) -> ApiRequest:
-    """Return the request as the emulator sees it when it plays the script."""
-    message = DIRECTED_METHODS[route.method]
-    try:
-        request = parse_request(body, route.backend, message)
-    except ApiError:
-        request = parse_valid_fields(body, route.backend, message)
-    return ApiRequest(route=route, request=request, raw_body=body, headers=headers)

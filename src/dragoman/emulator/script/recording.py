@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.emulator.director import DIRECTED_METHODS, ApiRequest
 from dragoman.emulator.errors import ApiError
-from dragoman.emulator.routes import find_route
+from dragoman.emulator.routes import GeminiRoute, find_route
 from dragoman.emulator.script.match import RequestView, text_sha256
 from dragoman.emulator.validate import parse_request
 from dragoman.emulator.validate.parser import parse_valid_fields
@@ -40,12 +40,12 @@ class RecordedResponse(msgspec.Struct, frozen=True, kw_only=True):
     cut: bool = False
 
 
-def make_step(asked: ApiRequest, heard: RecordedResponse, *, timing: bool) -> dict[str, Any]:
+def make_step(api_request: ApiRequest, recorded: RecordedResponse, *, timing: bool) -> dict[str, Any]:
     """Return the step as a dict.
 
     `when` distinguishes the request from concurrent ones; `expect` has its other properties.
     """
-    view = RequestView(asked, 0)
+    view = RequestView(api_request, 0)
     expect: dict[str, Any] = {}
     if view.system:
         expect["system"] = _exact_text(view.system)
@@ -60,31 +60,31 @@ def make_step(asked: ApiRequest, heard: RecordedResponse, *, timing: bool) -> di
         "when": {
             "method": view.method,
             "model": view.model,
-            "says": _exact_text(view.words),
+            "says": _exact_text(view.user_text),
             "answers": view.answered_functions,
         }
     }
     if expect:
         step["expect"] = expect
-    if timing and heard.pieces and heard.pieces[0][0] >= 0.001:
-        step["delay"] = round(heard.pieces[0][0], 3)
-    return {**step, "http": _raw_response(heard, timing=timing)}
+    if timing and recorded.pieces and recorded.pieces[0][0] >= 0.001:
+        step["delay"] = round(recorded.pieces[0][0], 3)
+    return {**step, "http": _raw_response(recorded, timing=timing)}
 
 
-def mask_secrets(heard: RecordedResponse, secrets: Sequence[str]) -> RecordedResponse:
+def mask_secrets(recorded: RecordedResponse, secrets: Sequence[str]) -> RecordedResponse:
     """Return the response with all secrets replaced by as many `x`."""
     found = [secret.encode() for secret in secrets if len(secret) >= _MIN_SECRET_CHARS]
-    whole = b"".join(piece for _, piece in heard.pieces)
+    whole = b"".join(piece for _, piece in recorded.pieces)
     if not any(secret in whole for secret in found):
-        return heard
+        return recorded
     for secret in found:
         whole = whole.replace(secret, b"x" * len(secret))
     hidden: list[tuple[float, bytes]] = []
     start = 0
-    for seconds, piece in heard.pieces:
+    for seconds, piece in recorded.pieces:
         hidden.append((seconds, whole[start : start + len(piece)]))
         start += len(piece)
-    return msgspec.structs.replace(heard, pieces=hidden)
+    return msgspec.structs.replace(recorded, pieces=hidden)
 
 
 def write_step(step: dict[str, Any], secrets: Sequence[str] = ()) -> str:
@@ -107,22 +107,22 @@ def _exact_text(text: str) -> dict[str, str]:
     )
 
 
-def _raw_response(heard: RecordedResponse, *, timing: bool) -> dict[str, Any]:
-    kept = {name: heard.headers[name] for name in _KEPT_HEADERS if name in heard.headers}
-    answer: dict[str, Any] = {"status": heard.status, "headers": kept}
-    body = b"".join(piece for _, piece in heard.pieces)
+def _raw_response(recorded: RecordedResponse, *, timing: bool) -> dict[str, Any]:
+    kept = {name: recorded.headers[name] for name in _KEPT_HEADERS if name in recorded.headers}
+    response: dict[str, Any] = {"status": recorded.status, "headers": kept}
+    body = b"".join(piece for _, piece in recorded.pieces)
     text = _as_text(body)
-    if not heard.streamed and not heard.cut and text is not None:
-        return {**answer, "body": text}
+    if not recorded.streamed and not recorded.cut and text is not None:
+        return {**response, "body": text}
     pieces: list[Any] = []
-    for index, (seconds, piece) in enumerate(heard.pieces):
+    for index, (seconds, piece) in enumerate(recorded.pieces):
         if timing and index and seconds >= 0.001:
             pieces.append({"wait": round(seconds, 3)})
         text = _as_text(piece)
         pieces.append({"base64": base64.b64encode(piece).decode()} if text is None else text)
-    if heard.cut:
+    if recorded.cut:
         pieces.append({"cut": True})
-    return {**answer, "pieces": pieces}
+    return {**response, "pieces": pieces}
 
 
 def _as_text(piece: bytes) -> str | None:
@@ -141,20 +141,25 @@ def write_script(exchanges: Sequence[tuple[int, str, bytes, bytes]], *, stream: 
 
 
 def _make_capture_step(
-    status: int, model: str, request: bytes, answer: bytes, *, stream: bool
+    status: int, model: str, request: bytes, response: bytes, *, stream: bool
 ) -> dict[str, object]:
     method = "streamGenerateContent" if stream else "generateContent"
     route = find_route("POST", f"/v1beta/models/{model}:{method}")
     if route is None:
         raise ConfigError(f"{model!r} is no name of a model")
-    message = DIRECTED_METHODS[route.method]
     streamed = stream and status == 200
     kind = "text/event-stream" if streamed else "application/json"
-    heard = RecordedResponse(
-        status=status, headers={"content-type": kind}, pieces=[(0.0, answer)], streamed=streamed
+    recorded = RecordedResponse(
+        status=status, headers={"content-type": kind}, pieces=[(0.0, response)], streamed=streamed
     )
+    return make_step(parse_api_request(route, request, {}), recorded, timing=False)
+
+
+def parse_api_request(route: GeminiRoute, body: bytes, headers: Mapping[str, str]) -> ApiRequest:
+    """Return the request as the emulator sees it when it plays the script."""
+    message = DIRECTED_METHODS[route.method]
     try:
-        read = parse_request(request, route.backend, message)
+        request = parse_request(body, route.backend, message)
     except ApiError:
-        read = parse_valid_fields(request, route.backend, message)
-    return make_step(ApiRequest(route=route, request=read, raw_body=request, headers={}), heard, timing=False)
+        request = parse_valid_fields(body, route.backend, message)
+    return ApiRequest(route=route, request=request, raw_body=body, headers=headers)

@@ -21,8 +21,11 @@ from dragoman.emulator.models import EmulatedModel, find_model
 from dragoman.emulator.parsed_request import ParsedRequest
 from dragoman.emulator.routes import Backend, GeminiRoute
 from dragoman.emulator.signature import Signer
-from dragoman.emulator.validate.conversation import (
+from dragoman.emulator.validate.fields import content_problems, field_problems
+from dragoman.emulator.validate.parser import parse_request
+from dragoman.emulator.validate.semantics import (
     check_ending,
+    check_generation,
     check_media,
     check_responses,
     check_roles,
@@ -30,9 +33,6 @@ from dragoman.emulator.validate.conversation import (
     check_tool_parts,
     check_turns,
 )
-from dragoman.emulator.validate.fields import content_problems, field_problems
-from dragoman.emulator.validate.generation import check_generation
-from dragoman.emulator.validate.parser import parse_request
 
 __all__ = ["check_count", "check_request", "parse_request"]
 

@@ -252,7 +252,7 @@ def _output_problems(config: Mapping[str, Any], path: str, backend: Backend) -> 
 
 
 def _safety_problems(request: Mapping[str, Any], backend: Backend) -> Iterator[str]:
-    for index, setting in enumerate(request.get("safetySettings", ())):
-        if setting.get("category") not in _HARM_CATEGORIES and not backend.is_vertex:
+    for index, context in enumerate(request.get("safetySettings", ())):
+        if context.get("category") not in _HARM_CATEGORIES and not backend.is_vertex:
             names = ", ".join(f"HarmCategory.{name}" for name in sorted(_HARM_CATEGORIES))
             yield f"safety_settings[{index}]: element predicate failed: $.category in ({names})"

@@ -11,13 +11,13 @@ import pytest
 from dragoman.emulator.service import EmulatorService
 from tests.unit.emulator.builders import (
     Json,
-    answered,
     ask,
-    called,
     calls,
     declare,
+    function_responses,
+    model_calls,
+    model_text,
     parts,
-    said,
     stream,
     talk,
     text,
@@ -49,25 +49,31 @@ def test_a_plan_is_worked_through_step_by_step() -> None:
     contents = [user("<system-reminder>use Nothing with {}</system-reminder>", PLAN)]
     first = ask(talk(*contents, tools=TOOLS))
     assert calls(first) == [("Bash", {"command": "ls"}), ("Read", {"file_path": "/a"})]
-    contents += [first["candidates"][0]["content"], answered("Bash", "Read")]
+    contents += [first["candidates"][0]["content"], function_responses("Bash", "Read")]
     second = ask(talk(*contents, tools=TOOLS))
     assert calls(second) == [("Write", {"x": 1})]
-    contents += [second["candidates"][0]["content"], answered("Write")]
+    contents += [second["candidates"][0]["content"], function_responses("Write")]
     assert text(ask(talk(*contents, tools=TOOLS))) == "all done"
 
 
 def test_a_reminder_after_the_results_does_not_start_a_new_turn() -> None:
     contents = [
         user(PLAN),
-        called("Bash", "Read"),
-        answered("Bash", "Read"),
+        model_calls("Bash", "Read"),
+        function_responses("Bash", "Read"),
         user("<system-reminder>x</system-reminder>"),
     ]
     assert calls(ask(talk(*contents, tools=TOOLS))) == [("Write", {"x": 1})]
 
 
 def test_a_new_user_turn_starts_anew() -> None:
-    contents = [user(PLAN), called("Bash", "Read"), answered("Bash", "Read"), said("stopped"), user("say hi")]
+    contents = [
+        user(PLAN),
+        model_calls("Bash", "Read"),
+        function_responses("Bash", "Read"),
+        model_text("stopped"),
+        user("say hi"),
+    ]
     assert text(ask(talk(*contents, tools=TOOLS))) == "hi"
 
 
@@ -101,8 +107,8 @@ def test_without_directive_a_fitting_tool_is_chosen_and_filled(field: str) -> No
 def test_after_the_result_it_answers_with_it() -> None:
     contents = [
         user("What is the weather in Oslo?"),
-        called("get_weather"),
-        answered("get_weather", output="sunny, 21"),
+        model_calls("get_weather"),
+        function_responses("get_weather", output="sunny, 21"),
     ]
     answer = ask(talk(*contents, tools=weather()))
     assert calls(answer) == []
@@ -174,7 +180,7 @@ def played(words: str, *results: Json, **rest: Any) -> list[Any]:
         if not calls(answer) or result is None:
             break
         names = [name for name, _ in calls(answer)]
-        contents += [answer["candidates"][0]["content"], answered(*names, **result)]
+        contents += [answer["candidates"][0]["content"], function_responses(*names, **result)]
     return heard
 
 
@@ -233,7 +239,7 @@ def test_another_seed_signs_and_names_otherwise_but_says_the_same() -> None:
 
 def test_a_content_with_an_empty_role_is_the_users() -> None:
     later = {"role": "", "parts": [{"text": "say two"}]}
-    assert text(ask(talk(user("say one"), said("one"), later))) == "two"
+    assert text(ask(talk(user("say one"), model_text("one"), later))) == "two"
 
 
 def test_any_forces_a_call_and_allowed_names_restrict_it() -> None:
@@ -243,7 +249,7 @@ def test_any_forces_a_call_and_allowed_names_restrict_it() -> None:
 
 
 def test_any_keeps_calling_after_a_result() -> None:
-    contents = [user("hello"), called("get_time"), answered("get_time")]
+    contents = [user("hello"), model_calls("get_time"), function_responses("get_time")]
     assert calls(ask(talk(*contents, tools=weather(), toolConfig=mode("ANY", "get_time")))) == [
         ("get_time", {})
     ]
@@ -272,28 +278,33 @@ RESULTS: list[tuple[Json, str]] = [
 
 @pytest.mark.parametrize(("response", "line"), RESULTS)
 def test_every_convention_of_results_is_read(response: Json, line: str) -> None:
-    assert text(ask(talk(user("x"), called("f"), answered("f", **response)))) == line
+    assert text(ask(talk(user("x"), model_calls("f"), function_responses("f", **response)))) == line
 
 
 def test_all_results_of_the_turn_are_reported() -> None:
-    contents = [user("use f with {} then use g with {}"), called("f"), answered("f", output=1), called("g")]
-    answer = ask(talk(*contents, answered("g", error="bad"), tools=declare("f", "g")))
+    contents = [
+        user("use f with {} then use g with {}"),
+        model_calls("f"),
+        function_responses("f", output=1),
+        model_calls("g"),
+    ]
+    answer = ask(talk(*contents, function_responses("g", error="bad"), tools=declare("f", "g")))
     assert text(answer) == "f returned: 1\ng failed: bad"
 
 
 def test_long_output_is_shortened() -> None:
-    answer = text(ask(talk(user("x"), called("f"), answered("f", output="y" * 5000))))
+    answer = text(ask(talk(user("x"), model_calls("f"), function_responses("f", output="y" * 5000))))
     assert len(answer) < 700
     assert answer.endswith("…")
 
 
 def test_media_are_mentioned_by_type() -> None:
     png = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    beside = {"role": "user", "parts": [*answered("f")["parts"], png]}
-    assert text(ask(talk(user("x"), called("f"), beside))) == "f returned (with image/png): ok"
-    inside = answered("f")
+    beside = {"role": "user", "parts": [*function_responses("f")["parts"], png]}
+    assert text(ask(talk(user("x"), model_calls("f"), beside))) == "f returned (with image/png): ok"
+    inside = function_responses("f")
     inside["parts"][0]["functionResponse"]["parts"] = [png]
-    assert text(ask(talk(user("x"), called("f"), inside))) == "f returned (with image/png): ok"
+    assert text(ask(talk(user("x"), model_calls("f"), inside))) == "f returned (with image/png): ok"
     assert "I can see image/png" in text(ask(talk({"role": "user", "parts": [png]})))
 
 

@@ -13,10 +13,10 @@ from tests.unit.emulator.builders import (
     STUDIO,
     VERTEX,
     Json,
-    answered,
     ask,
     calls,
     declare,
+    function_responses,
     hello,
     message,
     parts,
@@ -58,7 +58,7 @@ def test_a_search_and_a_call_stand_in_one_content_and_can_be_replayed() -> None:
     again = talk(
         *asked["contents"],
         first["candidates"][0]["content"],
-        answered("get_weather"),
+        function_responses("get_weather"),
         tools=tools,
         toolConfig=SHOWN,
     )

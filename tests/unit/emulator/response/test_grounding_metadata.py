@@ -11,9 +11,9 @@ from tests.unit.emulator.builders import (
     STUDIO,
     VERTEX,
     Json,
-    answered,
     ask,
     declare,
+    function_responses,
     message,
     parts,
     stream,
@@ -143,7 +143,7 @@ def turn(*, without: str = "", unsigned: str = "") -> list[Json]:
     for part in content["parts"]:
         if unsigned and unsigned in part:
             del part["thoughtSignature"]
-    return [asked, content, answered("f")]
+    return [asked, content, function_responses("f")]
 
 
 def history(*contents: Json) -> Json:

@@ -14,14 +14,14 @@ from dragoman.emulator.routes import find_route
 from dragoman.emulator.script.match import RequestView, differences
 from dragoman.emulator.script.model import Conditions
 from dragoman.emulator.validate import parse_request
-from tests.unit.emulator.builders import Json, answered, called, talk, user
+from tests.unit.emulator.builders import Json, function_responses, model_calls, talk, user
 from tests.unit.emulator.script.scripted_service import WEATHER
 
 PICTURE = base64.b64encode(b"\xfb\xff picture").decode()
 REQUEST = talk(
     user("What is the weather in Paris?"),
-    called("get_weather"),
-    answered("get_weather", output="sunny"),
+    model_calls("get_weather"),
+    function_responses("get_weather", output="sunny"),
     tools=WEATHER,
     system_instruction={"parts": [{"text": "Be polite."}]},
     generation_config={
@@ -143,11 +143,11 @@ def test_counting_looks_into_the_request_that_is_counted() -> None:
     counted = view(
         {"generateContentRequest": {**talk(user("hello")), "model": "models/x"}}, method="countTokens"
     )
-    assert (counted.method, counted.words) == ("count", "hello")
+    assert (counted.method, counted.user_text) == ("count", "hello")
 
 
 def test_several_results_are_one_list() -> None:
-    seen = view(talk(user("x"), called("f", "g"), answered("f", "g")))
+    seen = view(talk(user("x"), model_calls("f", "g"), function_responses("f", "g")))
     assert seen.results == '[{"output":"ok"},{"output":"ok"}]'
     assert view(talk(user("x"))).results == ""
 

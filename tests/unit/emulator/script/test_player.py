@@ -11,7 +11,16 @@ import pytest
 
 from dragoman.emulator.http_messages import CloseConnection, HttpResponse, Wait
 from dragoman.emulator.script.load import load_data
-from tests.unit.emulator.builders import answered, called, calls, hello, parts, talk, text, user
+from tests.unit.emulator.builders import (
+    calls,
+    function_responses,
+    hello,
+    model_calls,
+    parts,
+    talk,
+    text,
+    user,
+)
 from tests.unit.emulator.script.scripted_service import WEATHER, ScriptedService, user_request
 
 
@@ -74,7 +83,7 @@ def test_what_the_reply_says_can_be_sent_back() -> None:
     )
     first = json.loads(stage.send(user_request("w", tools=WEATHER)).body)["candidates"][0]["content"]
     call = first["parts"][0]["functionCall"]
-    history = talk(user("w"), first, answered("get_weather", ids=(call["id"],)), tools=WEATHER)
+    history = talk(user("w"), first, function_responses("get_weather", ids=(call["id"],)), tools=WEATHER)
     assert said(stage.send(history)) == "sunny"
     assert stage.player.problems() == []
 
@@ -101,7 +110,7 @@ def test_a_finish_reason_ends_an_answer_with_calls_without_googles_praise() -> N
 
 def test_a_refused_request_does_not_use_up_its_step() -> None:
     stage = ScriptedService("steps: [{when: {request: 1}, reply: hi}]")
-    wrong: list[Any] = [{"contents": []}, {"nonsense": 1}, b"{", talk(called("f"))]
+    wrong: list[Any] = [{"contents": []}, {"nonsense": 1}, b"{", talk(model_calls("f"))]
     for body in wrong:
         assert stage.send(body).status == 400
     assert any("never used" in line for line in stage.player.problems())
@@ -258,11 +267,15 @@ FOREIGN = base64.b64encode(b"a signature that Google made").decode()
     ],
 )
 def test_signatures_of_a_recording_are_accepted_back(step: str) -> None:
-    history = talk(user("x"), called("f", signature=FOREIGN), answered("f"))
+    history = talk(user("x"), model_calls("f", signature=FOREIGN), function_responses("f"))
     stage = ScriptedService(f"steps: [{{{step}}}]")
     stage.send(hello())
     assert stage.send(history).status == 200
-    other = talk(user("x"), called("f", signature=base64.b64encode(b"of nobody").decode()), answered("f"))
+    other = talk(
+        user("x"),
+        model_calls("f", signature=base64.b64encode(b"of nobody").decode()),
+        function_responses("f"),
+    )
     assert stage.send(other).status == 400
 
 
@@ -271,7 +284,7 @@ def test_without_validation_requests_are_taken_as_they_are() -> None:
     odd: list[Any] = [
         {"contents": []},
         {"newField": 1, "contents": "x"},
-        talk(called("f"), called("f")),
+        talk(model_calls("f"), model_calls("f")),
         b"{",
         b"[]",
     ]
@@ -283,7 +296,7 @@ def test_without_validation_requests_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        talk(user("a"), called("f", signature=None), user("b")),
+        talk(user("a"), model_calls("f", signature=None), user("b")),
         hello(newField=1, generationConfig={"candidateCount": 10**6}),
         talk({"parts": [{"fileData": {"fileUri": "files/gone"}}]}),
         hello(cachedContent="cachedContents/gone"),

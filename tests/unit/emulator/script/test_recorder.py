@@ -27,9 +27,9 @@ from dragoman.emulator.http_messages import CloseConnection, Wait
 from dragoman.emulator.routes import find_route
 from dragoman.emulator.script.load import load_script, load_text
 from dragoman.emulator.script.match import RequestView, differences
+from dragoman.emulator.script.player import compose_http
 from dragoman.emulator.script.recorder import Recorder
 from dragoman.emulator.script.recording import RecordedResponse, make_step, write_step
-from dragoman.emulator.script.step_response import compose_http
 from dragoman.emulator.testing import running
 from dragoman.errors import ConfigError
 from tests.unit.emulator.builders import hello

@@ -13,7 +13,7 @@ import yaml
 
 from dragoman.emulator.script.load import load_text
 from dragoman.emulator.script.model import TABLES, describe, script_schema
-from tests.unit.emulator.documentation import DOCS, blocks, keep, keep_section
+from tests.unit.emulator.documentation import DOCS, blocks, check_or_bless, check_or_bless_section
 from tests.unit.emulator.script.test_script_errors import GOOD
 
 pytest_plugins = ["pytester"]
@@ -23,7 +23,7 @@ SCHEMA = DOCS / "emulator-script.schema.json"
 
 
 def test_the_schema_file_is_the_code() -> None:
-    keep(SCHEMA, json.dumps(script_schema(), indent=2, ensure_ascii=False) + "\n")
+    check_or_bless(SCHEMA, json.dumps(script_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
 def test_the_tables_of_keys_are_the_code() -> None:
@@ -31,7 +31,7 @@ def test_the_tables_of_keys_are_the_code() -> None:
         "\n".join([f"### {place}", "", table.__doc__ or "", "", "| key | |", "|---|---|", *_rows(table), ""])
         for place, table in TABLES.items()
     ]
-    keep_section(PAGE, "keys", "\n".join(tables))
+    check_or_bless_section(PAGE, "keys", "\n".join(tables))
 
 
 def _rows(table: type[msgspec.Struct]) -> list[str]:

@@ -13,14 +13,14 @@ from tests.unit.emulator.builders import (
     OLD_MODEL,
     VERTEX,
     Json,
-    answered,
     ask,
-    called,
     declare,
     error,
+    function_responses,
     message,
+    model_calls,
+    model_text,
     parts,
-    said,
     talk,
     user,
 )
@@ -41,30 +41,42 @@ PNG = "iVBORw0KGgo="
 CATCH_ALL = "Request contains an invalid argument."
 
 REFUSED = {
-    "call first": ([called("f"), answered("f")], CALL_TURN),
-    "call after model text": ([user("a"), said("b"), called("f"), answered("f")], CALL_TURN),
-    "response without call": ([user("a"), said("b"), answered("f")], RESPONSE_TURN),
-    "response first": ([answered("f")], RESPONSE_TURN),
-    "text instead of the response": ([user("a"), called("f"), user("b")], COUNTS),
-    "one response too few": ([user("a"), called("f", "g"), answered("f")], COUNTS),
-    "responses in two contents": ([user("a"), called("f", "g"), answered("f"), answered("g")], COUNTS),
-    "one response too many": ([user("a"), called("f"), answered("f", "g")], COUNTS),
-    "dangling call at the end": ([user("a"), called("f")], COUNTS),
+    "call first": ([model_calls("f"), function_responses("f")], CALL_TURN),
+    "call after model text": (
+        [user("a"), model_text("b"), model_calls("f"), function_responses("f")],
+        CALL_TURN,
+    ),
+    "response without call": ([user("a"), model_text("b"), function_responses("f")], RESPONSE_TURN),
+    "response first": ([function_responses("f")], RESPONSE_TURN),
+    "text instead of the response": ([user("a"), model_calls("f"), user("b")], COUNTS),
+    "one response too few": ([user("a"), model_calls("f", "g"), function_responses("f")], COUNTS),
+    "responses in two contents": (
+        [user("a"), model_calls("f", "g"), function_responses("f"), function_responses("g")],
+        COUNTS,
+    ),
+    "one response too many": ([user("a"), model_calls("f"), function_responses("f", "g")], COUNTS),
+    "dangling call at the end": ([user("a"), model_calls("f")], COUNTS),
     # go-genai#692: the SDK's streamed chat splits them so, and the live service refuses.
-    "parallel calls in two contents": ([user("a"), called("f"), called("g"), answered("f", "g")], COUNTS),
-    "wrong name": ([user("a"), called("f"), answered("g")], CATCH_ALL),
-    "wrong order without ids": ([user("a"), called("f", "g"), answered("g", "f")], CATCH_ALL),
-    "unknown id": ([user("a"), called("f", ids=True), answered("f", ids=("other",))], CATCH_ALL),
+    "parallel calls in two contents": (
+        [user("a"), model_calls("f"), model_calls("g"), function_responses("f", "g")],
+        COUNTS,
+    ),
+    "wrong name": ([user("a"), model_calls("f"), function_responses("g")], CATCH_ALL),
+    "wrong order without ids": ([user("a"), model_calls("f", "g"), function_responses("g", "f")], CATCH_ALL),
+    "unknown id": (
+        [user("a"), model_calls("f", ids=True), function_responses("f", ids=("other",))],
+        CATCH_ALL,
+    ),
     "one id twice": (
-        [user("a"), called("f", "f", ids=True), answered("f", "f", ids=("id-0", "id-0"))],
+        [user("a"), model_calls("f", "f", ids=True), function_responses("f", "f", ids=("id-0", "id-0"))],
         CATCH_ALL,
     ),
     "id of another function": (
-        [user("a"), called("f", "g", ids=True), answered("f", "g", ids=("id-1", "id-0"))],
+        [user("a"), model_calls("f", "g", ids=True), function_responses("f", "g", ids=("id-1", "id-0"))],
         CATCH_ALL,
     ),
     "reference in a response": (
-        [user("a"), called("f"), answered("f", output={"deep": [{"$ref": "#/x"}]})],
+        [user("a"), model_calls("f"), function_responses("f", output={"deep": [{"$ref": "#/x"}]})],
         CATCH_ALL,
     ),
     "unknown role": (
@@ -80,17 +92,32 @@ def test_refused(contents: list[Json], words: str) -> None:
 
 
 ACCEPTED = {
-    "same role twice": [user("a"), user("b"), said("c"), said("d"), user("e")],
-    "model text first": [said("a"), user("b")],
-    "any order with ids": [user("a"), called("f", "g", ids=True), answered("g", "f", ids=("id-1", "id-0"))],
-    "missing response ids": [user("a"), called("f", "g", ids=True), answered("f", "g")],
+    "same role twice": [user("a"), user("b"), model_text("c"), model_text("d"), user("e")],
+    "model text first": [model_text("a"), user("b")],
+    "any order with ids": [
+        user("a"),
+        model_calls("f", "g", ids=True),
+        function_responses("g", "f", ids=("id-1", "id-0")),
+    ],
+    "missing response ids": [user("a"), model_calls("f", "g", ids=True), function_responses("f", "g")],
     "text beside a response": [
         user("a"),
-        called("f"),
-        {"role": "user", "parts": [*answered("f")["parts"], {"text": "and now?"}]},
+        model_calls("f"),
+        {"role": "user", "parts": [*function_responses("f")["parts"], {"text": "and now?"}]},
     ],
-    "closing chunk of a streamed answer": [user("a"), called("f"), said(""), answered("f")],
-    "two steps": [user("a"), called("f"), answered("f"), called("f"), answered("f")],
+    "closing chunk of a streamed answer": [
+        user("a"),
+        model_calls("f"),
+        model_text(""),
+        function_responses("f"),
+    ],
+    "two steps": [
+        user("a"),
+        model_calls("f"),
+        function_responses("f"),
+        model_calls("f"),
+        function_responses("f"),
+    ],
     "no role means user": [{"parts": [{"text": "a"}]}],
 }
 
@@ -102,12 +129,15 @@ def test_accepted_by_every_model(contents: list[Json], model: str) -> None:
 
 
 def test_newer_models_name_the_stray_response() -> None:
-    assert message(talk(user("a"), answered("f"))) == f"{RESPONSE_TURN} Got function response with name 'f'."
+    assert (
+        message(talk(user("a"), function_responses("f")))
+        == f"{RESPONSE_TURN} Got function response with name 'f'."
+    )
 
 
 @pytest.mark.parametrize("role", ["function", "tool", "system"])
 def test_old_roles_are_taken_by_old_models_only(role: str) -> None:
-    contents = [user("a"), called("f"), {**answered("f"), "role": role}]
+    contents = [user("a"), model_calls("f"), {**function_responses("f"), "role": role}]
     ask(talk(*contents), model=LENIENT)
     for model in (MODEL, "gemini-3.5-flash-lite", "gemini-4-argon"):
         words = f"Role '{role}' is not supported. Please use a valid role: MODEL, USER."
@@ -120,16 +150,16 @@ def test_vertex_demands_a_role() -> None:
 
 @pytest.mark.parametrize("model", [MODEL, "gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest"])
 def test_strict_models_do_not_continue_a_model_turn(model: str) -> None:
-    assert message(talk(user("a"), said("b")), model=model) == TRAILING
-    assert message(talk(user("a"), said("b"), user("")), model=model) == TRAILING
-    ask(talk(user("a"), said("b"), user(" ")), model=model)
-    ask(talk(user("a"), said("b")), model=LENIENT)
+    assert message(talk(user("a"), model_text("b")), model=model) == TRAILING
+    assert message(talk(user("a"), model_text("b"), user("")), model=model) == TRAILING
+    ask(talk(user("a"), model_text("b"), user(" ")), model=model)
+    ask(talk(user("a"), model_text("b")), model=LENIENT)
 
 
 def with_media(**blob: str) -> Json:
-    content = answered("f", output={"$ref": "shot.png"})
+    content = function_responses("f", output={"$ref": "shot.png"})
     content["parts"][0]["functionResponse"]["parts"] = [{"inlineData": blob}]
-    return talk(user("a"), called("f"), content)
+    return talk(user("a"), model_calls("f"), content)
 
 
 def test_a_response_may_reference_the_media_it_carries() -> None:
@@ -156,7 +186,7 @@ def issue(model: str = MODEL, service: EmulatorService | None = None, **options:
 
 def resend(content: Json) -> Json:
     names = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
-    return talk(user("use f with {}"), content, answered(*names), tools=declare("f", "g"))
+    return talk(user("use f with {}"), content, function_responses(*names), tools=declare("f", "g"))
 
 
 def test_an_issued_signature_is_taken_back_by_another_process() -> None:
@@ -182,12 +212,12 @@ def test_url_safe_spelling_is_the_same_signature() -> None:
 def test_a_missing_signature_is_named_with_its_position(model: str) -> None:
     contents = [
         user("old"),
-        called("f"),
-        answered("f"),
-        said("x"),
+        model_calls("f"),
+        function_responses("f"),
+        model_text("x"),
         user("a"),
-        called("f", signature=None),
-        answered("f"),
+        model_calls("f", signature=None),
+        function_responses("f"),
     ]
     assert message(talk(*contents), model=model) == (
         "Function call is missing a thought_signature in functionCall parts. This is required for "
@@ -200,29 +230,34 @@ def test_a_missing_signature_is_named_with_its_position(model: str) -> None:
 
 
 def test_every_step_of_the_turn_needs_its_own() -> None:
-    steps = [called("f"), answered("f"), called("g", signature=None), answered("g")]
+    steps = [
+        model_calls("f"),
+        function_responses("f"),
+        model_calls("g", signature=None),
+        function_responses("g"),
+    ]
     assert "`default_api:g` , position 4" in message(talk(user("a"), *steps))
 
 
 def test_earlier_turns_and_later_parallel_calls_may_be_unsigned() -> None:
-    earlier = [user("a"), called("f", signature=None), answered("f"), said("b")]
-    ask(talk(*earlier, user("c"), called("f", "g"), answered("f", "g")))
+    earlier = [user("a"), model_calls("f", signature=None), function_responses("f"), model_text("b")]
+    ask(talk(*earlier, user("c"), model_calls("f", "g"), function_responses("f", "g")))
 
 
 def test_the_first_call_must_be_the_signed_one() -> None:
-    step = called("f", "g", signature=None)
+    step = model_calls("f", "g", signature=None)
     step["parts"][1]["thoughtSignature"] = "skip_thought_signature_validator"
-    assert "missing a thought_signature" in message(talk(user("a"), step, answered("f", "g")))
+    assert "missing a thought_signature" in message(talk(user("a"), step, function_responses("f", "g")))
 
 
 def test_a_missing_signature_is_reported_before_the_trailing_turn() -> None:
-    assert "missing a thought_signature" in message(talk(user("a"), called("f", signature=None)))
-    assert message(talk(user("a"), called("f"))) == TRAILING
+    assert "missing a thought_signature" in message(talk(user("a"), model_calls("f", signature=None)))
+    assert message(talk(user("a"), model_calls("f"))) == TRAILING
 
 
 def test_old_models_neither_need_nor_check_signatures() -> None:
-    ask(talk(user("a"), called("f", signature=None), answered("f")), model=OLD_MODEL)
-    ask(talk(user("a"), called("f", signature="abcd"), answered("f")), model=OLD_MODEL)
+    ask(talk(user("a"), model_calls("f", signature=None), function_responses("f")), model=OLD_MODEL)
+    ask(talk(user("a"), model_calls("f", signature="abcd"), function_responses("f")), model=OLD_MODEL)
 
 
 SENTINELS = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]
@@ -231,11 +266,13 @@ SENTINELS = ["skip_thought_signature_validator", "context_engineering_is_the_way
 @pytest.mark.parametrize("word", SENTINELS)
 def test_sentinels_pass_raw_and_encoded(word: str) -> None:
     for spelling in (word, base64.b64encode(word.encode()).decode()):
-        ask(talk(user("a"), called("f", signature=spelling), answered("f")))
+        ask(talk(user("a"), model_calls("f", signature=spelling), function_responses("f")))
 
 
 def test_vertex_knows_one_sentinel_only() -> None:
-    first, second = (talk(user("a"), called("f", signature=word), answered("f")) for word in SENTINELS)
+    first, second = (
+        talk(user("a"), model_calls("f", signature=word), function_responses("f")) for word in SENTINELS
+    )
     ask(first, path=VERTEX)
     assert message(second, path=VERTEX) == "Corrupted thought signature."
 
@@ -273,10 +310,16 @@ def test_the_signature_of_a_text_answer_stays_on_text() -> None:
     spoken = parts(ask(talk(user("hello"))))
     assert spoken[0]["thoughtSignature"]
     ask(talk(user("hello"), {"role": "model", "parts": spoken}, user("more")))
-    step = called("f", signature=spoken[0]["thoughtSignature"])
-    assert message(talk(user("a"), step, answered("f"))) == "Invalid thought signature."
+    step = model_calls("f", signature=spoken[0]["thoughtSignature"])
+    assert message(talk(user("a"), step, function_responses("f"))) == "Invalid thought signature."
 
 
 def test_a_bad_signature_is_refused_in_older_turns_too() -> None:
-    contents = [user("a"), called("f", signature="abcd"), answered("f"), said("b"), user("c")]
+    contents = [
+        user("a"),
+        model_calls("f", signature="abcd"),
+        function_responses("f"),
+        model_text("b"),
+        user("c"),
+    ]
     assert error(talk(*contents))["message"] == "Corrupted thought signature."

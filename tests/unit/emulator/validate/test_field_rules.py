@@ -7,12 +7,12 @@ import pytest
 from tests.unit.emulator.builders import (
     VERTEX,
     Json,
-    answered,
     ask,
-    called,
     declare,
+    function_responses,
     hello,
     message,
+    model_calls,
     talk,
     user,
 )
@@ -49,11 +49,11 @@ REFUSED = {
         f"system_instruction.parts: {EMPTY}",
     ),
     "nameless response": (
-        talk(user("x"), called("f"), answered("")),
+        talk(user("x"), model_calls("f"), function_responses("")),
         "contents[2].parts[0].function_response.name: Name cannot be empty.",
     ),
     "nameless call": (
-        talk(user("x"), called(""), answered("f")),
+        talk(user("x"), model_calls(""), function_responses("f")),
         "contents[1].parts[0].function_call.name: Name cannot be empty.",
     ),
     "bad function name": (hello(tools=declare("1a")), f"tools[0].function_declarations[0].name: {RULE}"),

@@ -9,13 +9,13 @@ from tests.unit.emulator.builders import (
     MODEL,
     VERTEX,
     Json,
-    answered,
     ask,
-    called,
     declare,
+    function_responses,
     hello,
     message,
-    said,
+    model_calls,
+    model_text,
     send,
     talk,
     user,
@@ -87,7 +87,7 @@ def test_the_tables_of_this_file_cover_every_gemini() -> None:
 
 @pytest.mark.parametrize("model", [model.id for model in MODELS] + list(ALIASES))
 def test_strict_turns_belong_to_the_newer_models_and_all_aliases(model: str) -> None:
-    answer = send(talk(user("a"), said("b")), model=model)
+    answer = send(talk(user("a"), model_text("b")), model=model)
     assert answer.status == (400 if model in STRICT else 200)
     old_role = talk(user("a"), {"role": "system", "parts": [{"text": "b"}]})
     assert send(old_role, model=model).status == answer.status
@@ -95,14 +95,14 @@ def test_strict_turns_belong_to_the_newer_models_and_all_aliases(model: str) -> 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-computer-use-preview-10-2025", "gemini-2.5-flash-preview-tts"])
 def test_every_variant_of_2_5_is_a_2_5(model: str) -> None:
-    ask(talk(user("a"), called("f", signature=None), answered("f")), model=model)
+    ask(talk(user("a"), model_calls("f", signature=None), function_responses("f")), model=model)
     assert message(thinking(thinkingLevel="LOW"), model=model).startswith("Thinking level is not")
 
 
 @pytest.mark.parametrize("model", ["gemini-3-pro-image-preview", "gemini-3.1-flash-image"])
 def test_image_models_do_not_enforce_signatures(model: str) -> None:
-    ask(talk(user("a"), called("f", signature=None), answered("f")), model=model)
-    ask(talk(user("a"), called("f", signature="abcd"), answered("f")), model=model)
+    ask(talk(user("a"), model_calls("f", signature=None), function_responses("f")), model=model)
+    ask(talk(user("a"), model_calls("f", signature="abcd"), function_responses("f")), model=model)
 
 
 def test_the_computer_stands_beside_functions() -> None:
@@ -112,10 +112,10 @@ def test_the_computer_stands_beside_functions() -> None:
 
 
 def test_the_computer_use_model_takes_screenshots_inside_responses() -> None:
-    content = answered("f")
+    content = function_responses("f")
     shot = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     content["parts"][0]["functionResponse"]["parts"] = [shot]
-    body = talk(user("a"), called("f", signature=None), content)
+    body = talk(user("a"), model_calls("f", signature=None), content)
     ask(body, model="gemini-2.5-computer-use-preview-10-2025")
     assert message(body, model="gemini-2.5-flash") == "Request contains an invalid argument."
 
@@ -144,20 +144,20 @@ def test_too_many_output_tokens_are_clamped_on_ai_studio() -> None:
 
 @pytest.mark.parametrize("model", [model.id for model in MODELS if model.family == "gemini-3"])
 def test_bad_signatures_are_refused_by_every_gemini_3(model: str) -> None:
-    body = talk(user("a"), called("f", signature="abcd"), answered("f"))
+    body = talk(user("a"), model_calls("f", signature="abcd"), function_responses("f"))
     assert message(body, model=model) == "Corrupted thought signature."
 
 
 def test_gemma_demands_signatures() -> None:
-    body = talk(user("a"), called("f", signature=None), answered("f"))
+    body = talk(user("a"), model_calls("f", signature=None), function_responses("f"))
     assert "missing a thought_signature" in message(body, model="gemma-4-31b-it")
 
 
 @pytest.mark.parametrize(("model", "most"), [("gemini-4-argon", 1_048_576), (MODEL, 65_536)])
 def test_the_output_cap_of_gemini_4_on_vertex_is_that_of_all_hops(model: str, most: int) -> None:
     ask(hello(generationConfig={"maxOutputTokens": most}), model=model, path=VERTEX)
-    said = message(hello(generationConfig={"maxOutputTokens": most + 1}), model=model, path=VERTEX)
-    assert f"from 1 (inclusive) to {most + 1} (exclusive)" in said
+    model_text = message(hello(generationConfig={"maxOutputTokens": most + 1}), model=model, path=VERTEX)
+    assert f"from 1 (inclusive) to {most + 1} (exclusive)" in model_text
 
 
 def test_asking_for_ever_new_models_does_not_fill_the_memory() -> None:

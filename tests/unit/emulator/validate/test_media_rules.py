@@ -10,12 +10,12 @@ import pytest
 from tests.unit.emulator.builders import (
     VERTEX,
     Json,
-    answered,
     ask,
-    called,
     error,
+    function_responses,
     hello,
     message,
+    model_calls,
     send,
     talk,
     user,
@@ -55,10 +55,10 @@ def test_images_pass_whatever_kind_they_are_called(kind: str, data: bytes) -> No
 
 
 def test_a_broken_image_inside_a_response_is_refused_too() -> None:
-    content = answered("f")
+    content = function_responses("f")
     blob = {"mimeType": "image/png", "data": base64.b64encode(b"hello").decode()}
     content["parts"][0]["functionResponse"]["parts"] = [{"inlineData": blob}]
-    assert message(talk(user("a"), called("f"), content)) == BAD_IMAGE
+    assert message(talk(user("a"), model_calls("f"), content)) == BAD_IMAGE
 
 
 def test_other_media_are_not_looked_into_but_may_not_be_empty() -> None:
