@@ -1,4 +1,7 @@
-"""docs/architecture.md cannot drift: every module, folder and name on the page is in the source."""
+"""docs/architecture.md cannot drift: every module, folder and function on the page is in the source.
+
+Its glossary is checked in `test_conventions`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,6 @@ SOURCE = ROOT / "src" / "dragoman"
 TEXT = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 #: `path.py` or `path.py:name`, relative to the source, or to the repository for tests.
 CITED = sorted(set(re.findall(r"`([\w/]+/\w+\.py|errors\.py|notes\.py)(?::(\w+))?`", TEXT)))
-GLOSSARY = re.findall(r"^\| `(\w+)` \| .* \| `([\w/]+\.py)` \|$", TEXT, re.MULTILINE)
-#: The glossary's name for a pair of protocols.
-PROTOCOLS = {"Dialect": "ClientDialect"}
 #: Not packages of Python code on their own.
 SKIPPED_FOLDERS = {"__pycache__"}
 
@@ -32,15 +32,6 @@ def defines(path: str, name: str) -> bool:
 def test_every_module_and_name_of_the_page_exists(path: str, name: str) -> None:
     assert module(path).exists()
     assert not name or defines(path, name)
-
-
-@pytest.mark.parametrize(("name", "path"), GLOSSARY, ids=[name for name, _ in GLOSSARY])
-def test_every_name_of_the_glossary_is_defined_in_its_module(name: str, path: str) -> None:
-    assert defines(path, PROTOCOLS.get(name, name))
-
-
-def test_the_glossary_has_the_ten_names() -> None:
-    assert len(GLOSSARY) == 10
 
 
 def test_the_folder_table_has_every_package() -> None:

@@ -163,10 +163,8 @@ _SPECIAL = {
 PAGE = Page(
     file="anthropic.md",
     title="Anthropic Messages",
-    intro="`POST /v1/messages`, as Claude Code and Anthropic's SDKs speak it; `InvokeModel` of Bedrock carries the same "
-    "body. "
-    "Blocks that only belong to tool search and to other services are told about in "
-    "[tool search](../tool-search.md). The code is `src/dragoman/dialects/anthropic`.",
+    intro="`POST /v1/messages`, for Claude Code and Anthropic's SDKs; Bedrock's `InvokeModel` has the same body. "
+    "[Tool search](../tool-search.md) describes its blocks. The code is `src/dragoman/dialects/anthropic`.",
     client=lambda: CLIENTS["anthropic"],
     base={"model": MODEL, "max_tokens": 32_000, "messages": [HELLO]},
     samples=SAMPLES,

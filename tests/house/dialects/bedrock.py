@@ -153,9 +153,9 @@ SAMPLES = [
 PAGE = Page(
     file="bedrock.md",
     title="Bedrock Converse",
-    intro="`POST /model/MODEL/converse` and `/converse-stream` ([Bedrock](../bedrock.md)). `InvokeModel` carries a "
-    "[Messages](anthropic.md) or [Chat](openai-chat.md) body. Tools that come and go in the middle of a conversation "
-    "(`toolAddition`, `toolRemoval`) are followed. The code is `src/dragoman/dialects/bedrock`.",
+    intro="`POST /model/MODEL/converse` and `/converse-stream` ([Bedrock](../bedrock.md)). `InvokeModel` has a "
+    "[Messages](anthropic.md) body. Tools that are added or removed during a conversation "
+    "(`toolAddition`, `toolRemoval`) are supported. The code is `src/dragoman/dialects/bedrock`.",
     client=lambda: ConverseClient(MODEL),
     base={"messages": [HELLO]},
     samples=SAMPLES,

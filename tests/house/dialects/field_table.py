@@ -66,7 +66,7 @@ def render(page: Page) -> str:
             page.intro,
             "",
             "Made by `make bless`: a sample of each field was sent through the translation, to "
-            f"`{MODEL}` unless a row names another model. The words are explained [here](index.md).",
+            f"`{MODEL}` unless a row names another model. [The overview](index.md) explains the terms.",
             "",
             "| field | sample | | in Google's request, or why not |",
             "|---|---|---|---|",

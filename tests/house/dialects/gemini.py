@@ -139,8 +139,8 @@ SAMPLES = [
 PAGE = Page(
     file="gemini.md",
     title="Gemini",
-    intro="`POST /v1beta/models/MODEL:generateContent` and its kin, with the same repairs as every other client's "
-    "([Gemini](../gemini.md)). What we do not read goes on as it came. The code is "
+    intro="`POST /v1beta/models/MODEL:generateContent` and related paths, with the same repairs as for other clients "
+    "([Gemini](../gemini.md)). Unknown fields are sent unchanged. The code is "
     "`src/dragoman/dialects/gemini/client`.",
     client=lambda: GeminiClient(MODEL),
     base={"contents": [HELLO]},

@@ -184,8 +184,8 @@ SAMPLES = [
 PAGE = Page(
     file="openai-responses.md",
     title="OpenAI Responses",
-    intro="`POST /v1/responses`, as Codex and OpenAI's SDKs speak it. `conversation` and "
-    "`previous_response_id` are followed by the gateway before the translation sees the request: "
+    intro="`POST /v1/responses`, for Codex and OpenAI's SDKs. The gateway resolves `conversation` and "
+    "`previous_response_id` before the translation: "
     "[OpenAI](../openai.md). The code is `src/dragoman/dialects/openai_responses`.",
     client=lambda: CLIENTS["openai_responses"],
     base={"model": MODEL, "input": [HELLO]},
