@@ -52,7 +52,7 @@ def bodies(shape: Shape, proto_schemas: bool) -> Iterator[bytes]:
     """Yield an agent's requests as the gateway encodes them, each with one step more than the one before."""
     conversation = Conversation(shape, "emulator", stream=False)
     for turn in range(_TURNS + 1):
-        exchange = Exchange(anthropic, new_token=lambda: "token")
+        exchange = Exchange(anthropic, new_id=lambda: "token")
         exchange.decode(conversation.body(AnswerSpec(id=f"turn{turn}")))
         yield exchange.encode(Target(model=_MODEL, proto_schemas=proto_schemas))
         conversation.take([_call(turn)])

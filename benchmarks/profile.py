@@ -88,8 +88,8 @@ def profile_new_conversations(clock: Clock, unseen_tools: bool = False) -> None:
 def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec, store: SqliteStore) -> None:
     """Run the stages of a request as `gateway.relay` does; the indented stages repeat parts of those above them."""
     body, answer = conversation.body(order), encode_answer(order)
-    exchange = Exchange(anthropic, new_token=new_id, scope="somebody")
-    recalled: dict[str, SealedSignature] = {}
+    exchange = Exchange(anthropic, new_id=new_id, scope="somebody")
+    signatures: dict[str, SealedSignature] = {}
     clock.time("Exchange.decode", lambda: exchange.decode(body))
     request = exchange.request
     clock.time("    anthropic.decode_request, all cached", lambda: anthropic.decode_request(body, {}))
@@ -116,7 +116,7 @@ def _profile_request(clock: Clock, conversation: Conversation, order: AnswerSpec
 
 
 def _blocks(body: bytes, answer: bytes, order: AnswerSpec) -> list[dict[str, object]]:
-    exchange = Exchange(anthropic, new_token=lambda: order.id)
+    exchange = Exchange(anthropic, new_id=lambda: order.id)
     exchange.decode(body)
     exchange.encode(_TARGET)
     exchange.receive(answer)
@@ -154,7 +154,7 @@ def profile_chunks(clock: Clock) -> None:
 
 
 def _receiving(body: bytes, chunks: list[bytes]) -> Callable[[], object]:
-    exchange = Exchange(anthropic, new_token=new_id)
+    exchange = Exchange(anthropic, new_id=new_id)
     exchange.decode(body)
     exchange.encode(_TARGET)
     exchange.open()

@@ -105,7 +105,7 @@ class SearchClient:
             self._messages.append({"role": "user", "content": results})
 
     async def _ask(self) -> bytes:
-        exchange = Exchange(anthropic, new_token=lambda: next(self._tokens))
+        exchange = Exchange(anthropic, new_id=lambda: next(self._tokens))
         body = {"model": "m", "max_tokens": 4000, "messages": self._messages, "tools": self._tools}
         exchange.decode(json.dumps(body).encode())
         tool_request = ToolRequest(request=exchange.request, caller=Caller(), request_id="")

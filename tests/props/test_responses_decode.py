@@ -89,7 +89,7 @@ def test_the_caches_change_nothing(history: list[Json]) -> None:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(history=HISTORIES, model=st.sampled_from(["gemini-2.5-flash", "gemini-3.8-flash", "gemini-4-argon"]))
 def test_c1_google_takes_whatever_a_client_kept(history: list[Json], model: str) -> None:
-    exchange = Exchange(openai_responses, new_token=lambda: "t")
+    exchange = Exchange(openai_responses, new_id=lambda: "t")
     exchange.decode(body([*history, user("and now?")]))
     target = Target(model=model, trust_signatures=False)  # the pool's are nobody's
     assert refusal(model, exchange.encode(target)) == ""

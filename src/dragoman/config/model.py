@@ -26,7 +26,6 @@ from dragoman.config.tools import (
 KIB = 1024
 
 Port = Annotated[int, Meta(ge=0, le=65535)]  # 0: any free one
-Count = Annotated[int, Meta(ge=1)]
 Size = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 Wait = Annotated[float, Meta(ge=0, le=86400)]
@@ -79,19 +78,19 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     google_callers: Literal["loopback", "always", "never"] = "loopback"  # whose Google keys are accepted
     allowed_hosts: tuple[
         str, ...
-    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (pain Q8)
+    ] = ()  # names and addresses clients may use; needed when `host` is not loopback (known problem Q8)
     max_connections: Count = (
         4096  # idle ones count; they make room, else whoever comes later waits at the door
     )
     max_requests: Count = 2000  # at once; more are refused before their bodies are read
-    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (pain J5)
+    max_body_bytes: Count = 64 * MIB  # long sessions with screenshots (known problem J5)
     max_inflight_bytes: Count = 256 * MIB  # bodies of all running requests; in memory about four times that
     cache_bytes: Size = 96 * MIB  # all caches of a worker together, in memory; 0 disables them
     max_header_bytes: Count = 64 * KIB  # of one request, all together; never less than 8 KiB
     body_idle_s: Seconds = 30.0  # a body that has stopped coming is not waited for longer
     reader_idle_s: Seconds = 300.0  # a client that takes nothing of its answer for so long is gone
     keep_alive_s: Seconds = 120.0  # of an idle connection; longer than clients and balancers keep theirs
-    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (pain E4)
+    ping_s: Seconds = 15.0  # Claude Code shows a stall banner at 20 s (known problem E4)
     drain_s: Wait = 0.0  # after a stop signal: still open, but not ready, until balancers have noticed
     shutdown_s: Seconds = 30.0  # how long running streams may go on after that
 

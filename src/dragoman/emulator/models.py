@@ -20,7 +20,7 @@ class ThinkingBudget(msgspec.Struct, frozen=True):
 
 
 class EmulatedModel(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of one model (gemini-api.md sections 2.4, 5, 7)."""
+    """The properties of one model."""
 
     id: str
     title: str

@@ -35,7 +35,7 @@ REQUEST = {
 
 def translate(upstream: bytes) -> bytes:
     tokens = (f"{number:016d}" for number in itertools.count(1))
-    exchange = Exchange(anthropic, new_token=lambda: next(tokens))
+    exchange = Exchange(anthropic, new_id=lambda: next(tokens))
     exchange.decode(json.dumps(REQUEST).encode())
     exchange.encode(Target(model="gemini-3.8-flash"))
     return exchange.open() + exchange.receive(upstream) + exchange.finish()

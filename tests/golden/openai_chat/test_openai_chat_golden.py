@@ -37,7 +37,7 @@ REQUEST = {
 
 def translate(upstream: bytes, *, stream: bool) -> bytes:
     tokens = (f"{number:016d}" for number in itertools.count(1))
-    exchange = Exchange(openai_chat, new_token=lambda: next(tokens), created_s=1_700_000_000)
+    exchange = Exchange(openai_chat, new_id=lambda: next(tokens), created_s=1_700_000_000)
     exchange.decode(json.dumps({**REQUEST, "stream": stream}).encode())
     exchange.encode(Target(model="gemini-3.8-flash"))
     return exchange.open() + exchange.receive(upstream) + exchange.finish()

@@ -52,7 +52,7 @@ ASK: dict[str, Any] = {
 
 def exchange() -> Exchange:
     tokens = (f"{number:016d}" for number in itertools.count(1))
-    return Exchange(openai_responses, new_token=lambda: next(tokens), created_s=1_700_000_000)
+    return Exchange(openai_responses, new_id=lambda: next(tokens), created_s=1_700_000_000)
 
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)

@@ -63,7 +63,7 @@ def test_a_wrong_answer_does_not_count(stream: bool) -> None:
 
 def test_a_lost_result_is_noticed_upstream() -> None:
     conversation = Conversation(AGENT, "s", stream=False)
-    exchange = Exchange(anthropic, new_token=new_id)
+    exchange = Exchange(anthropic, new_id=new_id)
     exchange.decode(conversation.body(ORDER))
     sent = exchange.encode(Target(model="gemini-flash-latest"))
     with pytest.raises(WrongAnswer, match="results"):
@@ -71,7 +71,7 @@ def test_a_lost_result_is_noticed_upstream() -> None:
 
 
 def through_exchange(stream: bool) -> tuple[bytes, bytes]:
-    exchange = Exchange(anthropic, new_token=new_id)
+    exchange = Exchange(anthropic, new_id=new_id)
     exchange.decode(Conversation(AGENT, "s", stream=stream).body(ORDER))
     sent = exchange.encode(Target(model="gemini-flash-latest"))
     opening = exchange.open()

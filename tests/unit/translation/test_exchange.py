@@ -49,7 +49,7 @@ def ready(*messages: Json, options: TranslationOptions | None = None, **fields: 
     """An exchange whose request has been sent."""
     numbers = itertools.count()
     exchange = Exchange(
-        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+        anthropic, new_id=lambda: f"{next(numbers):016d}", options=options or TranslationOptions()
     )
     exchange.decode(body(*(messages or (user("q"),)), **fields))
     exchange.encode(MODEL)
@@ -177,20 +177,20 @@ class TestFailures:
         assert isinstance(exchange.failure, UpstreamError)
 
     def test_the_order_of_calls_is_kept_to(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "x")
+        exchange = Exchange(anthropic, new_id=lambda: "x")
         with pytest.raises(RuntimeError):
             exchange.receive(b"")
         with pytest.raises(RuntimeError):
             exchange.finish()
 
     def test_an_upstream_that_never_ends_is_a_cut_one(self) -> None:
-        exchange = Exchange(anthropic, _Silent(), new_token=lambda: "x")  # type: ignore[arg-type]
+        exchange = Exchange(anthropic, _Silent(), new_id=lambda: "x")  # type: ignore[arg-type]
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
         assert b"no end" in exchange.finish()
 
     def test_when_nothing_but_counts_can_follow_it_is_known(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "x")
+        exchange = Exchange(anthropic, new_id=lambda: "x")
         exchange.decode(body(user("q")))
         exchange.encode(MODEL)
         exchange.receive(sse(chunk({"text": "a"})))
@@ -367,7 +367,7 @@ def test_h3_counting_takes_the_same_way() -> None:
 
 
 def test_the_session_and_the_headers_are_read() -> None:
-    exchange = Exchange(anthropic, gemini, new_token=lambda: "x")
+    exchange = Exchange(anthropic, gemini, new_id=lambda: "x")
     assert exchange.decode(body(user("q")), {"x-claude-code-session-id": "s"}).session == "s"
 
 
@@ -410,7 +410,7 @@ def test_a_server_tool_block_that_is_nested_too_deep_does_not_end_the_session() 
         '[{"type":"web_search_tool_result","tool_use_id":"s1","content":' + nested + "}]}"
         ',{"role":"user","content":"go on"}]}'
     )
-    exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+    exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
     exchange.decode(body.encode())
     assert "(nested too deeply to be shown)" in exchange.encode(MODEL).decode()
 

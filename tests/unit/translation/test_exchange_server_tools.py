@@ -46,7 +46,7 @@ SEARCHED = (chunk(CALL, ANSWER), chunk({"text": "It is"}), chunk({"text": " so."
 def ready(*messages: Json, options: TranslationOptions | None = None, **fields: Any) -> Exchange:
     numbers = itertools.count()
     exchange = Exchange(
-        anthropic, new_token=lambda: f"{next(numbers):016d}", settings=settings or TranslationOptions()
+        anthropic, new_id=lambda: f"{next(numbers):016d}", options=options or TranslationOptions()
     )
     exchange.decode(body(*(messages or (user("q"),)), **{"tools": [SEARCH], **fields}))
     exchange.encode(TARGET)

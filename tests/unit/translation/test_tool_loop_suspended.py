@@ -78,7 +78,7 @@ def test_results_of_a_suspended_answer_are_restored_in_the_next_request(stream: 
     message = finish(exchange, out)
     assert exchange.store_entries == []
     whole = record.with_results([result(ask, "told")])
-    following = Exchange(anthropic, new_token=lambda: "0" * 16)
+    following = Exchange(anthropic, new_id=lambda: "0" * 16)
     (asked,) = exchange.request.messages
     words = [{"type": "text", "text": part.text} for part in asked.parts if isinstance(part, Text)]
     said = (words, message["content"], "go on")

@@ -71,7 +71,7 @@ class _State(msgspec.Struct, frozen=True):
     The `content` of the message `head` is open: system messages that follow, the `system_messages` so far, become part
     of it. `closed` is the JSON of the content that this message has closed, if any. The other fields describe all
     closed contents: their `number`, their notes, and the place and byte offset of each missing signature in the current
-    turn, where the first call of every step must have one (pain A6). `context` is set in the start state only.
+    turn, where the first call of every step must have one (known problem A6). `context` is set in the start state only.
     """
 
     closed: bytes = b""

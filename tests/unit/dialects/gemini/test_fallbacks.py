@@ -69,7 +69,7 @@ def test_c11_a_history_that_google_refuses_is_told() -> None:
     result = {"type": "tool_result", "tool_use_id": "c", "content": "rain"}
     messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [use]}]
     body = {"model": "m", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": [result]}]}
-    exchange = Exchange(anthropic, new_token=lambda: "x")
+    exchange = Exchange(anthropic, new_id=lambda: "x")
     exchange.decode(json.dumps(body).encode())
     sent = json.loads(exchange.encode(Target(model="gemini-3.5-flash", history_as_text=True)))
     assert [content["role"] for content in sent["contents"]] == ["user", "model", "user"]

@@ -224,7 +224,7 @@ TOOLS: list[Json] = [
 
 
 def offered(**fields: Any) -> Exchange:
-    exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+    exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
     exchange.decode(body(user("q"), tools=TOOLS, **fields))
     plan = plan_search(exchange.request, 0)
     assert plan is not None
@@ -237,7 +237,7 @@ def offered(**fields: Any) -> Exchange:
 
 class TestExchange:
     def test_what_waits_is_not_counted(self) -> None:
-        exchange = Exchange(anthropic, new_token=lambda: "0" * 16)
+        exchange = Exchange(anthropic, new_id=lambda: "0" * 16)
         exchange.decode(body(user("q"), tools=TOOLS))
         assert b"get_weather" in exchange.encode_count(MODEL)
         counted = json.loads(offered().encode_count(MODEL))["generateContentRequest"]["tools"]
