@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.handlers.status import empty_object
-from dragoman.gateway.routes import _EXACT_ROUTES, Route
+from dragoman.gateway.routes import _EXACT_ROUTES, Route, empty_object
 from tests.faults.all_routes import METHODS, Sample, every_route
 from tests.faults.harness import HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
 

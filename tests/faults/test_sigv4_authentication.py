@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.gateway.handlers.status import empty_object
 from dragoman.gateway.request import RequestContext
 from dragoman.gateway.response_writer import ResponseWriter
-from dragoman.gateway.routes import _EXACT_ROUTES, Route
+from dragoman.gateway.routes import _EXACT_ROUTES, Route, empty_object
 from tests.faults.harness import GOOGLE_KEY, HELLO, KEY, FakeGoogle, Running, answers, chunk, gateway, streams
 from tests.unit.gateway.auth.botocore_requests import headers_of, signed
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import emulator
-from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.launchers import CLIENTS
 from tests.house.doc_blocks import ROOT, Block, blocks
 from tests.requirements import require_program
 

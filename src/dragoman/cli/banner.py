@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.settings import ClientKey
 from dragoman.config import Config
 

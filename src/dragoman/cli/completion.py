@@ -9,8 +9,8 @@ from pathlib import Path
 
 import shtab
 
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.help_pages import new_parser
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.terminal import CommandError, print_result
 
 _SHELLS = ("bash", "zsh", "fish")

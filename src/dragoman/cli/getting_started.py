@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 
 from dragoman.cli.banner import API_KEY_URL, describe_upstream
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.launch import find_program
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.settings import Settings, read_settings
 from dragoman.cli.terminal import paint
 from dragoman.errors import ConfigError

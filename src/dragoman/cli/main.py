@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.terminal import CommandError, paint, print_error
 from dragoman.errors import ConfigError, DragomanError
 

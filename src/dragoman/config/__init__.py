@@ -10,8 +10,8 @@ from dragoman.config.model import (
     SessionsConfig,
     StoreConfig,
     UpstreamConfig,
-    model_for,
 )
+from dragoman.config.model_mapping import model_for
 from dragoman.config.settings import secrets_of
 from dragoman.config.show import show_config
 from dragoman.config.tools import AgentConfig, McpConfig, McpServer, Profile, ToolsConfig

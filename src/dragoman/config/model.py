@@ -1,11 +1,10 @@
-"""All settings, with their defaults and the reason for each, and the choice of the Gemini model for a name.
+"""All settings, with their defaults and the reason for each.
 
 `config.template` copies the comment beside a setting into the settings file, so each of them is written for users.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -174,32 +173,3 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.upstream.all_keys or self.upstream.base_url:
             return "gemini"
         return "vertex" if self.upstream.project else "emulator"
-
-
-# Claude Code's suffix for a context of a million tokens (known problem M5)
-_LONG_CONTEXT = re.compile(r"\[1m\]$", re.IGNORECASE)
-#: Google's own names, also in the forms of the model lists: `claude-gemini-…`,
-#: `us.anthropic.claude-gemini-…-v1:0`.
-_GEMINI_NAME = re.compile(
-    r"(?:(?:[a-z-]+\.)?(?:anthropic|google)\.)?(?:claude-)?((?:gemini|gemma)-.*?)(?:-v\d+:\d+)?", re.DOTALL
-)
-_FAMILIES = ("haiku", "sonnet", "opus")
-
-
-def model_for(name: str, models: ModelsConfig) -> str:
-    """Return the Gemini model: a Gemini name itself, else by the rules, by the families, or the default."""
-    bare = _LONG_CONTEXT.sub("", name.strip()).rpartition("/")[2]
-    own = _GEMINI_NAME.fullmatch(bare)
-    if own is not None:
-        return own[1]
-    for exact in (name, bare):
-        if exact in models.rules:
-            return models.rules[exact]
-    lowered = bare.lower()
-    for word, model in models.rules.items():
-        if word.lower() in lowered:
-            return model
-    for family in _FAMILIES:
-        if family in lowered:
-            return str(getattr(models, family))
-    return models.default

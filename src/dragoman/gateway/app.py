@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dragoman.config import Config
@@ -24,6 +24,7 @@ from dragoman.gateway.asgi import (
     path_and_query,
     raw_head,
     request_headers,
+    run_until_disconnect,
 )
 from dragoman.gateway.auth.authenticator import Caller
 from dragoman.gateway.auth.sigv4 import SigV4Claim
@@ -173,7 +174,7 @@ class GatewayApp:
         request.remove_credentials()
         request.recorder.caller = request.caller.scope
         request.recorder.on_request_body(request.body)
-        await _run_until_disconnect(task, request.route.handler(request, response), response, receive)
+        await run_until_disconnect(task, request.route.handler(request, response), response, receive)
 
     def _client_error(self, error: Exception, request_id: str) -> DragomanError:
         """Return the error that the client gets, without secrets; details of an internal error are only logged."""
@@ -181,42 +182,6 @@ class GatewayApp:
             return self.gateway.redactor.redact_error(error)
         _log.exception("request %s failed", request_id)
         return DragomanError(f"Dragoman made a mistake; the log has the details of {request_id}")
-
-
-async def _run_until_disconnect(
-    task: asyncio.Task[None], work: Awaitable[None], response: ResponseWriter, receive: Receive
-) -> None:
-    """Await `work`, and cancel it together with its upstream call when the client disconnects (known problem E12).
-
-    A client that disconnects after the last byte was sent does not interrupt the remaining work, such as
-    writing the ledger. Raises ClientDisconnect.
-    """
-    left = False
-
-    def leave() -> None:
-        nonlocal left
-        left = True
-        task.cancel()
-
-    async def watch_disconnect() -> None:
-        """Wait for `http.disconnect`, which an ASGI server reports only while the app awaits `receive`."""
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        if not response.ended:
-            leave()
-
-    response.on_stall = leave
-    watcher = asyncio.get_running_loop().create_task(watch_disconnect())
-    try:
-        await work
-    except asyncio.CancelledError:
-        if not left:
-            raise
-        task.uncancel()
-        raise ClientDisconnect from None
-    finally:
-        response.on_stall = None  # break the reference cycle: `leave` holds this frame
-        watcher.cancel()
 
 
 def _stopping_error() -> DragomanError:

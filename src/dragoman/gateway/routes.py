@@ -1,7 +1,7 @@
 """Routing: exact paths first, then patterns, each with its handler, dialect and access rules.
 
 The routes of the dialects are in the table of `dragoman.dialects`, which names their handlers; the gateway's own routes
-are here.
+and the small handlers without a model are here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 import msgspec
 
 from dragoman.dialects import ANY_METHOD, DIALECTS, recognize_dialect
+from dragoman.dialects.base import Reply
 from dragoman.errors import DragomanError
 from dragoman.gateway.dashboard.routes import DASHBOARD_ROUTES
 from dragoman.gateway.handlers.admin import OPERATIONS, get_openapi
@@ -44,8 +45,34 @@ from dragoman.gateway.handlers.responses import (
     list_input_items,
     upgrade_required,
 )
-from dragoman.gateway.handlers.status import empty_object, health, metrics, ready
-from dragoman.gateway.request import AuthMethod, Handler, RouteMatch
+from dragoman.gateway.request import AuthMethod, Handler, RequestContext, RouteMatch
+from dragoman.gateway.response_writer import JSON_HEADERS, ResponseWriter
+from dragoman.observe.metrics import render
+
+_METRICS_HEADERS = (("content-type", "text/plain; version=0.0.4; charset=utf-8"),)
+
+
+async def health(request: RequestContext, response: ResponseWriter) -> None:
+    """Report the service name and the backend, without any call to the upstream or the store (known problem O8)."""
+    body = {"service": "dragoman", "status": "ok", "backend": request.gateway.config.backend}
+    await response.reply(Reply(200, msgspec.json.encode(body), JSON_HEADERS))
+
+
+async def ready(request: RequestContext, response: ResponseWriter) -> None:
+    """Like `health`, but fail while the gateway drains, so that a load balancer stops sending requests."""
+    request.gateway.refuse_while_draining()
+    await health(request, response)
+
+
+async def metrics(request: RequestContext, response: ResponseWriter) -> None:
+    """Return metrics for Prometheus, which sends a gateway key with the admin role as its bearer token."""
+    await response.reply(Reply(200, render(request.gateway.observer_hub.metrics()), _METRICS_HEADERS))
+
+
+async def empty_object(request: RequestContext, response: ResponseWriter) -> None:
+    """Answer connectivity checks and telemetry of clients with an empty object; nothing is forwarded."""
+    await response.reply(Reply(200, b"{}", JSON_HEADERS))
+
 
 Headers = Mapping[str, str]
 

@@ -3,7 +3,7 @@
 All of it is plain values; nothing in here knows a vendor's wire format.
 """
 
-from dragoman.ir.collect import Collector, Response, collect
+from dragoman.ir.collect import Collector, Response, collect, replay, text_events
 from dragoman.ir.events import (
     CitedText,
     Event,
@@ -32,7 +32,6 @@ from dragoman.ir.parts import (
     place_signatures,
 )
 from dragoman.ir.remote import ANY_TOOL, RemoteMcpServer, ToolFilter, mcp_tool_name
-from dragoman.ir.replay import replay, text_events
 from dragoman.ir.request import (
     REMINDER,
     Effort,

@@ -1,9 +1,9 @@
-"""A whole answer: `collect` folds a stream of events into a `Response`; `ir.replay` is the inverse."""
+"""A whole answer: `collect` folds a stream of events into a `Response`; `replay` is the inverse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, assert_never
 
 import msgspec
 
@@ -20,7 +20,7 @@ from dragoman.ir.events import (
     Usage,
 )
 from dragoman.ir.parts import Citation, Native, ServerCall, ServerResult, Text, Thought, ToolCall
-from dragoman.ir.signature import AFTER_TEXT, ON_THOUGHT, Signature
+from dragoman.ir.signature import AFTER_TEXT, ON_TEXT, ON_THOUGHT, Signature
 
 AnswerPart = Text | Thought | ToolCall | ServerCall | ServerResult | Native
 
@@ -152,3 +152,41 @@ def collect(events: list[Event]) -> Response:
     for event in events:
         FEEDS[type(event)](collector, event)
     return collector.close()
+
+
+def replay(response: Response) -> Iterator[Event]:
+    yield Started(response.model, response.response_id)
+    for part in response.parts:
+        yield from _replay_part(part)
+    yield from response.native
+    yield response.usage
+    yield response.finished
+
+
+def _replay_part(part: AnswerPart) -> Iterator[Event]:
+    match part:
+        case Text():
+            yield from text_events(part)
+            if part.signature:
+                yield SignatureDelta(part.signature, ON_TEXT if part.text else AFTER_TEXT)
+        case Thought():
+            if part.text:
+                yield ThoughtDelta(part.text)
+            if part.signature:
+                yield SignatureDelta(part.signature, ON_THOUGHT)
+        case ToolCall() | ServerCall() | ServerResult() | Native():
+            yield part
+        case _:
+            assert_never(part)
+
+
+def text_events(part: Text) -> Iterator[TextDelta | CitedText]:
+    """Yield the pieces of a text: `Cited` for those with sources, `TextDelta` for the rest."""
+    said = 0
+    for citation in part.citations:
+        if said < citation.start:
+            yield TextDelta(part.text[said : citation.start])
+        yield CitedText(part.text[citation.start : citation.end], citation.sources)
+        said = citation.end
+    if said < len(part.text):
+        yield TextDelta(part.text[said:])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.main import COMMANDS
 from dragoman.ids import new_id
 from tests.unit.cli.conftest import Dragoman

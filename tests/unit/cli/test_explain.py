@@ -9,13 +9,7 @@ import msgspec
 import pytest
 
 from dragoman.agent.tui.style import display_width
-from dragoman.cli.inspect.explain import (
-    SHORT_TEXT,
-    WHOLE_TEXT,
-    StageRow,
-    side_by_side,
-    stage_rows,
-)
+from dragoman.cli.inspect.explain import SHORT_TEXT, WHOLE_TEXT, StageRow, side_by_side, stage_rows
 from dragoman.http.aws_eventstream import encode_message
 from dragoman.notes import Note
 from dragoman.observe.captures import CapturedBody

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import init
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.help_pages import HELP_PAGES, VARIABLES
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.main import COMMANDS
 from dragoman.cli.terminal import CommandError, spinner
 from dragoman.config import Config, load_config
@@ -185,7 +185,7 @@ def test_help_imports_little(clean_env: dict[str, str]) -> None:
     assert own == {
         "dragoman",
         "dragoman.cli",
-        "dragoman.cli.client_table",
+        "dragoman.cli.launchers",
         "dragoman.cli.main",
         "dragoman.cli.terminal",
         "dragoman.errors",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.client_table import CLIENTS
+from dragoman.cli.launchers import CLIENTS
 from tests.unit.cli.conftest import Dragoman
 
 # Writes down what it was given and what lies in the folder beside the file it was told of, and waits.

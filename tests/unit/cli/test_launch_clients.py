@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.launch.client import ClientModel, GatewayEndpoint, LaunchPlan, flag_value
 from dragoman.cli.launch.settings_files import AuthKvTable, JsonSettingsFile
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.main import COMMANDS
 from dragoman.gateway.asgi import path_and_query
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import SqliteStore, Toolset
-from dragoman.store.sqlite.change_flag import ChangeFlag
+from dragoman.store.sqlite.sessions import ChangeFlag
 from tests.unit.store.conftest import Clock
 
 _SET = """
@@ -30,7 +30,7 @@ def _store(path: Path) -> SqliteStore:
 @pytest.fixture
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [100.0]
-    monkeypatch.setattr("dragoman.store.sqlite.change_flag.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dragoman.store.sqlite.sessions.monotonic", lambda: clock[0])
     return clock
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.doctor.client_checks import check_arrivals, check_versions
 from dragoman.cli.doctor.client_settings_checks import check_environment, check_files
 from dragoman.cli.doctor.finding import Check, DoctorContext, Finding
@@ -18,6 +17,7 @@ from dragoman.cli.doctor.local_checks import check_disk, check_port, check_setti
 from dragoman.cli.doctor.upstream_checks import check_ca, check_key, check_proxy, check_upstream
 from dragoman.cli.help_pages import new_parser
 from dragoman.cli.launch import find_program
+from dragoman.cli.launchers import CLIENTS
 from dragoman.cli.settings import read_settings, state_folder
 from dragoman.cli.terminal import CommandError, paint, print_result, print_status, spinner
 from dragoman.errors import ConfigError

@@ -20,10 +20,10 @@ from pathlib import Path
 import msgspec
 
 from dragoman import emulator
-from dragoman.cli.client_table import CLIENTS, LaunchableClient
 from dragoman.cli.doctor.finding import DoctorContext, Finding
 from dragoman.cli.gateway import start_gateway
 from dragoman.cli.launch import find_program
+from dragoman.cli.launchers import CLIENTS, LaunchableClient
 from dragoman.cli.terminal import CommandError, spinner
 from dragoman.ids import new_id
 from dragoman.observe.captures import CAPTURES_FOLDER, recent_captures

@@ -62,9 +62,7 @@ def _check(captured: CapturedRequest) -> None:
 def _rerun(
     config: Config, captured: CapturedRequest, *, against: str, model: str
 ) -> tuple[RequestRecord, RequestStages]:
-    from dragoman.gateway.dashboard.replay import (
-        replay_against,  # imports the whole server, which --help does not need
-    )
+    from dragoman.gateway.dashboard.replay import replay_against
     from dragoman.store import open_store
 
     async def once() -> tuple[RequestRecord, RequestStages]:

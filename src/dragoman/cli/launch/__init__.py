@@ -13,12 +13,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from dragoman.cli.banner import API_KEY_URL, describe_upstream
-from dragoman.cli.client_table import CLIENTS, LaunchableClient
 from dragoman.cli.gateway import open_gateway
 from dragoman.cli.help_pages import LAUNCHER_PAGE, help_sections
 from dragoman.cli.launch.apply_overrides import override_settings, restore_leftovers
 from dragoman.cli.launch.client import ClientModel, Env, GatewayEndpoint, LaunchPlan
 from dragoman.cli.launch.foreground import run_foreground
+from dragoman.cli.launchers import CLIENTS, LaunchableClient
 from dragoman.cli.settings import find_client_key, print_setting_notes, read_settings
 from dragoman.cli.terminal import CommandError, print_note, print_result, print_status, spinner
 

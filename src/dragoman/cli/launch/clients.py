@@ -1,4 +1,4 @@
-"""How each client of `cli.client_table` is pointed at a gateway, in the least invasive way (docs/clients.md).
+"""How each client of `cli.launchers` is pointed at a gateway, in the least invasive way (docs/clients.md).
 
 Variables and flags are preferred, then temporary files; the user's own files are the last resort: only Amazon Q and
 Kiro need that (docs/amazon-q.md).

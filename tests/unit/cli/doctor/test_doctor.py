@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from dragoman import emulator
-from dragoman.cli.client_table import CLIENTS
 from dragoman.cli.doctor import CHECK_TITLES, CHECKS, _make_repairs
 from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair
+from dragoman.cli.launchers import CLIENTS
 from tests.e2e.agents import PACKAGES
 from tests.e2e.conftest import NEW
 from tests.unit.cli.conftest import Dragoman

@@ -101,10 +101,10 @@ def test_mistakes_are_told_before_anything_is_served(tmp_path: Path) -> None:
     )
     assert "No such file" in refused("--script", str(tmp_path / "none.yaml"))
     assert "exists already" in refused("--record", str(file))
-    assert "without --script and --fault" in refused("--record", "x.yaml", "--fault", "overloaded")
+    assert "cannot be combined with --script or --fault" in refused("--record", "x.yaml", "--fault", "overloaded")
     assert "does not exist" in refused("--record", str(tmp_path / "nowhere" / "s.yaml"))
-    assert "--upstream: goes with --record" in refused("--upstream", "http://127.0.0.1:1")
-    assert "--record-timing: goes with --record" in refused("--record-timing")
+    assert "--upstream: requires --record" in refused("--upstream", "http://127.0.0.1:1")
+    assert "--record-timing: requires --record" in refused("--record-timing")
 
 
 def test_a_recording_of_nothing_says_so(tmp_path: Path) -> None:
