@@ -64,7 +64,7 @@ NO_PREFIX: HistoryPrefix[Any] = HistoryPrefix()
 
 
 class PrefixCache(Generic[T]):
-    """The cached prefixes of one dialect; `without_volatile` and `merge_items` as in `IncrementalBodyReader`."""
+    """The cached prefixes of one dialect; `without_volatile` and `merge_items` as in `BodySpec`."""
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ the item, such as `messages[3]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -60,13 +60,13 @@ def decode_new_items(
     raws: list[bytes],
     read: Callable[[bytes, str], T],
     *,
-    start: int,
+    start: int = 0,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
     """Decode items without a cache; parameters as in `decode_items`."""
     new = several(raws) if several is not None and raws else None
     if new is None:
-        return [_read_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
+        return [decode_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
     return new
 
 
@@ -75,6 +75,9 @@ class ItemWithNotes(Protocol):
 
     @property
     def notes(self) -> tuple[Note, ...]: ...
+
+
+NotedT = TypeVar("NotedT", bound=ItemWithNotes)
 
 
 class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
@@ -89,34 +92,23 @@ class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
     annotated: tuple[int, ...] = ()
 
 
-def absolute_notes(name: str, items: Sequence[ItemWithNotes], annotated: Sequence[int]) -> tuple[Note, ...]:
-    """Return the notes of all items with absolute paths.
-
-    Only the items whose indexes are in `annotated` have notes. `name` is the field that holds the items.
-    """
-    if not annotated:  # the usual case
-        return ()
+def absolute_notes(path: str, history: DecodedHistory[NotedT]) -> tuple[Note, ...]:
+    """Return the notes of all items with absolute paths; `path` is that of the history."""
     return tuple(
-        Note(note.kind, f"{name}[{index}]{note.where}", note.why)
-        for index in annotated
-        for note in items[index].notes
+        Note(note.kind, f"{path}[{index}]{note.where}", note.why)
+        for index in history.annotated
+        for note in history.items[index].notes
     )
 
 
-def decode_single_item(
-    memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]
-) -> T:
-    """Decode one item that is not in a list, at the path `where`; use and fill the cache `memo`."""
-    return memo.find(raw) or _read_and_cache(memo, where, raw, read)
-
-
 def _read_and_cache(memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
-    item = _read_at(where, raw, read)
+    item = decode_at(where, raw, read)
     memo.put(raw, estimate_item_bytes(len(raw)), item)
     return item
 
 
-def _read_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def decode_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+    """Decode the value at the path `where`; `read` as in `decode_items`."""
     try:
         return read(jsontext.validate_text(raw, where), where)
     except InvalidRequest as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import operator
@@ -219,14 +220,15 @@ def test_a_request_stands_alone_if_it_refers_to_nothing_and_nothing_is_kept(
 
 def test_whoever_looked_at_a_body_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    bodies = openai_responses.decode._BODIES
-    whole = bodies._read
+    spec = openai_responses.decode._SPEC
 
     def counted(body: bytes) -> Any:
         read.append(body)
-        return whole(body)
+        return spec.parse(body)
 
-    monkeypatch.setattr(bodies, "_read", counted)
+    monkeypatch.setattr(
+        openai_responses.decode, "_SPEC", dataclasses.replace(spec, name="looked", parse=counted)
+    )
     one, other = (json.dumps({"model": name, "input": "hi", "store": False}).encode() for name in "ab")
     assert openai_responses.stands_alone(one)
     assert openai_responses.decode_request(one, {}).request.model == "a"
