@@ -19,7 +19,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -53,18 +53,16 @@ _match_closing_bracket = re.compile(rb"[ \t\r\n]{0,16}\]").match
 _TOOLS_KEY = b'"tools":'
 _TOOLS_BYTES = 32 * 1024 * 1024
 _ENVELOPE_CACHE_BYTES = 2 * HISTORY_CACHE_BYTES
-_ENVELOPE_MEMORY_PER_BYTE = (
-    3  # estimated memory of an envelope and its `derived` values; tools are cached elsewhere
-)
+#: Estimated memory of an envelope and its `derived` values; tools are cached elsewhere.
+_ENVELOPE_MEMORY_PER_BYTE = 3
 _new_number = itertools.count(1).__next__
 
 
-class ToolsField(Generic[W]):
+class ToolsField(NamedTuple, Generic[W]):
     """How to get and set the tools of a parsed body."""
 
-    def __init__(self, get: Callable[[W], msgspec.Raw], put: Callable[[W, msgspec.Raw], None]) -> None:
-        self.get = get
-        self.put = put
+    get: Callable[[W], msgspec.Raw]
+    put: Callable[[W, msgspec.Raw], None]
 
 
 def _put_tools(wire: Any, tools: msgspec.Raw) -> None:
@@ -141,7 +139,7 @@ def decode_incrementally(spec: BodySpec[W, T, E, R], body: bytes, outside: objec
     if not caches_enabled():
         return decode_naively(spec, body, outside)
     partial = spec.reader.read(body)
-    if not partial.has_known_envelope:
+    if partial.new is None:
         spec.check(partial.wire)
     history = partial.history()
     tools = partial.derive("tools", None, lambda: spec.decode_tools(partial.wire))
@@ -171,7 +169,8 @@ def look_ahead(spec: BodySpec[W, T, E, R], body: bytes, name: str, look: Callabl
     """Return `look(wire)` for the parsed body. If `body` is decoded next, it is not parsed again."""
     if not caches_enabled():
         return look(spec.parse(body))
-    partial = spec.reader.peek(body)
+    partial = spec.reader.read(body)
+    spec.reader.ahead = body, partial
     return partial.derive(name, None, lambda: look(partial.wire))
 
 
@@ -188,26 +187,21 @@ class IncrementalBodyReader(Generic[W, T]):
         )
         self._tools: FingerprintIndex[bytes] = FingerprintIndex(_TOOLS_BYTES, f"{spec.name} tools")
         self._tools_from_end = 0  # offset of the tools in the last body, counted from its end
-        self._ahead: tuple[bytes, PartialBody[W, T]] | None = None
-
-    def peek(self, body: bytes) -> PartialBody[W, T]:
-        """Parse ahead: the result is reused by the next `read` of the same body."""
-        self._ahead = body, self.read(body)
-        return self._ahead[1]
+        self.ahead: tuple[bytes, PartialBody[W, T]] | None = None
 
     def read(self, body: bytes) -> PartialBody[W, T]:
         """Parse a body, except for what is known from earlier bodies.
 
         Raise `InvalidRequest` if the body is invalid.
         """
-        ahead, self._ahead = self._ahead, None
+        ahead, self.ahead = self.ahead, None
         if ahead is not None and ahead[0] is body:
             return ahead[1]
         start = self._list_start(body)
         prefix: HistoryPrefix[T] = self.prefixes.find(body, start) if start >= 0 else NO_PREFIX
         envelope = self._envelopes.find(prefix.envelope) if prefix.envelope else None
         if envelope is not None and (new := envelope.new_elements(body, start, start + len(prefix.text))):
-            return PartialBody(self, body, start, prefix, envelope, new)
+            return PartialBody(self, body, start, prefix, envelope, envelope.derived, new)
         tools_at, tools = self._known_tools(body, start + len(prefix.text))
         cuts = [(start, len(prefix.text))] if prefix.text else []
         if tools:
@@ -218,7 +212,7 @@ class IncrementalBodyReader(Generic[W, T]):
         if not tools and self.spec.tools is not None:
             tools = bytes(self.spec.tools.get(wire))
             self._tools.put(tools, tools)
-        return PartialBody(self, body, start, prefix, wire)
+        return PartialBody(self, body, start, prefix, wire, {})
 
     def cache_envelope(self, number: int, before: bytes, after: bytes, derived: dict[str, Any]) -> int:
         """Cache an envelope and return its number, or 0 if this dialect has none.
@@ -284,39 +278,30 @@ class IncrementalBodyReader(Generic[W, T]):
         return wire
 
 
+@dataclass(frozen=True, eq=False)
 class PartialBody(Generic[W, T]):
     """A body whose history may be known in part.
 
-    `derived` holds what is derived from the envelope. `has_known_envelope` means that an earlier body had the same
-    envelope: what was derived from it then is still in `derived`, and `wire` need not be parsed.
+    `derived` holds what is derived from the envelope. `new` are the new elements of the history if an earlier body had
+    the same envelope: what was derived from it then is still in `derived`, and `wire` need not be parsed.
     """
 
-    def __init__(
-        self,
-        reader: IncrementalBodyReader[W, T],
-        body: bytes,
-        start: int,
-        prefix: HistoryPrefix[T],
-        envelope: W | RequestEnvelope[W],
-        new: list[bytes] | None = None,
-    ) -> None:
-        self._reader = reader
-        self._body = body
-        self._start = start
-        self._prefix = prefix
-        self._envelope = envelope
-        self._new = new
-        self.has_known_envelope = new is not None
-        self.derived: dict[str, Any] = envelope.derived if isinstance(envelope, RequestEnvelope) else {}
+    reader: IncrementalBodyReader[W, T]
+    body: bytes
+    start: int
+    prefix: HistoryPrefix[T]
+    envelope: W | RequestEnvelope[W]
+    derived: dict[str, Any]
+    new: list[bytes] | None = None
 
     @property
     def wire(self) -> W:
         """The parsed body, without the known elements of the history."""
-        envelope = self._envelope
+        envelope = self.envelope
         if not isinstance(envelope, RequestEnvelope):
             return envelope
         if envelope.parsed is None:
-            envelope.parsed = self._reader.spec.parse(envelope.body)
+            envelope.parsed = self.reader.spec.parse(envelope.body)
         return envelope.parsed
 
     def derive(self, name: str, key: object, make: Callable[[], V]) -> V:
@@ -328,7 +313,7 @@ class PartialBody(Generic[W, T]):
 
     def history(self) -> DecodedHistory[T]:
         """Decode the elements of the history that are not known, and cache the longer prefix."""
-        reader, spec, prefix, raws = self._reader, self._reader.spec, self._prefix, self._new
+        reader, spec, prefix, raws = self.reader, self.reader.spec, self.prefix, self.new
         path, read, several = spec.path or spec.key, spec.decode_item, spec.decode_items
         known = len(prefix.ends)
         if raws is None:
@@ -336,17 +321,13 @@ class PartialBody(Generic[W, T]):
         texts = spec.without_volatile(raws)
         # The cached prefix ends before the last element, which nearly always comes back changed: clients move the cache
         # point from it to the new last element.
-        located = (
-            locate_elements(self._body, self._start, prefix, raws)
-            if self._start >= 0 and len(raws) > 1
-            else None
-        )
+        located = locate_elements(self.body, self.start, prefix, raws)
         if located is not None or known:  # the prefix cache holds these items, so the item cache need not
             new = prefix.match_following(texts)
             matched = len(new)
             new += decode_new_items(path, texts[matched:], read, start=known + matched, several=several)
         else:
-            new = decode_items(reader.items, path, texts, read, several=several)
+            new = decode_items(reader.items, path, texts, read)
             new = new or [*spec.decode_other(self.wire)]
         annotated = prefix.annotated
         if any(map(spec.is_annotated, new)):
@@ -364,13 +345,13 @@ class PartialBody(Generic[W, T]):
 
     def _cache_envelope(self, end: int) -> int:
         """Cache the envelope of this body and return its number; `end` is the offset after the last element."""
-        if self.has_known_envelope:
-            return self._prefix.envelope
+        if self.new is not None:
+            return self.prefix.envelope
         # Only a placeholder at its beginning proves that the list at `_start` is the history.
-        if not self._prefix.ends or not _match_closing_bracket(self._body, end):
+        if not self.prefix.ends or not _match_closing_bracket(self.body, end):
             return 0
-        before = self._body[: self._start]
-        return self._reader.cache_envelope(self._prefix.envelope, before, self._body[end:], self.derived)
+        before = self.body[: self.start]
+        return self.reader.cache_envelope(self.prefix.envelope, before, self.body[end:], self.derived)
 
 
 def _tools_start(body: bytes, start: int) -> int:

@@ -28,31 +28,16 @@ HISTORY_CACHE_BYTES = 64 * 1024 * 1024
 
 
 def decode_items(
-    memo: LruCache[bytes, T],
-    name: str,
-    raws: Iterable[bytes | msgspec.Raw],
-    read: Callable[[bytes, str], T],
-    *,
-    start: int = 0,
-    several: Callable[[list[bytes]], list[T] | None] | None = None,
+    memo: LruCache[bytes, T], name: str, raws: Iterable[bytes | msgspec.Raw], read: Callable[[bytes, str], T]
 ) -> list[T]:
     """Decode items, using and filling the cache `memo`.
 
     `read` decodes one item from its bytes and its path `name[index]`. It may raise `InvalidRequest` with a path
-    relative to the item. `start` is the index of the first item.
-    `several` decodes many items at once, to the same values. It returns None if any of them is invalid; `read` then
-    decodes them one by one and raises the error with its path.
+    relative to the item.
     """
     keys = list(map(bytes, raws))
-    found = memo.find_all(keys)
-    missing = [key for key, item in zip(keys, found, strict=True) if item is None]
-    new = several(missing) if several is not None and missing else None
-    if new is None:
-        pairs = enumerate(zip(keys, found, strict=True), start)
-        return [item or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, item) in pairs]
-    memo.put_all(missing, map(estimate_item_bytes, map(len, missing)), new)
-    rest = iter(new)
-    return [item or next(rest) for item in found]
+    pairs = enumerate(zip(keys, memo.find_all(keys), strict=True))
+    return [item or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, item) in pairs]
 
 
 def decode_new_items(
@@ -63,11 +48,13 @@ def decode_new_items(
     start: int = 0,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """Decode items without a cache; parameters as in `decode_items`."""
+    """Decode items without a cache; `name` and `read` as in `decode_items`, `start` is the index of the first item.
+
+    `several` decodes many items at once, to the same values. It returns None if any of them is invalid; `read` then
+    decodes them one by one and raises the error with its path.
+    """
     new = several(raws) if several is not None and raws else None
-    if new is None:
-        return [decode_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
-    return new
+    return new or [decode_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
 
 
 class ItemWithNotes(Protocol):

@@ -108,17 +108,12 @@ class Echo(msgspec.Struct, frozen=True):
     kiro: bool = False
 
 
+_Envelope = tuple[Body, DecodedMessage, Echo]
+
+
 def decode_request(body: bytes, echo: Echo) -> Decoded:
     """Decode a request; `echo.conversation_id` is used if the client has not named the conversation."""
     return decode_incrementally(_SPEC, body, echo)
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    """The rest of a body, which contains the current message and therefore never comes again."""
-
-    wire: Body
-    current: DecodedMessage
-    echo: Echo
 
 
 def _refuse_dry_run(wire: Body) -> None:
@@ -127,12 +122,13 @@ def _refuse_dry_run(wire: Body) -> None:
 
 
 def _decode_envelope(wire: Body, _tools: object, _changes: object, echo: Echo) -> _Envelope:
+    """Decode the current message. The rest stays as it is: this envelope never comes again."""
     current = decode_at(_CURRENT, bytes(wire.conversation_state.current_message), _message)
-    return _Envelope(wire, current, echo)
+    return wire, current, echo
 
 
 def _assemble(envelope: _Envelope, history: DecodedHistory[DecodedMessage]) -> Decoded:
-    wire, current, echo = envelope.wire, envelope.current, envelope.echo
+    wire, current, echo = envelope
     messages = _with_editor_state(history.messages, history.items, (current,))
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
