@@ -15,6 +15,7 @@ from dragoman.dialects import CLIENTS, openai_responses
 from dragoman.dialects.base import ClientDialect, Decoded
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.errors import InvalidRequest
 from dragoman.incremental import envelope
 from dragoman.ir import Text, ToolCall, ToolResult
 
@@ -76,6 +77,14 @@ def test_words_that_are_not_idle_are_read(billing: str, framed: list[int]) -> No
     assert framed[-1] == 0
     system = json.loads(told)["system"]
     assert [part.text for part in request.system] == [block["text"] for block in system[1:]]
+
+
+def test_a_mistake_in_a_long_new_history_is_told_with_its_place() -> None:
+    history: list[Any] = _said("mistake", 5)
+    history[3]["role"] = "nobody"
+    with pytest.raises(InvalidRequest) as caught:
+        _read(json.dumps({"model": "m", "messages": history}).encode())
+    assert caught.value.where.startswith("messages[3]")
 
 
 def test_another_session_in_the_head_is_not_the_frames(framed: list[int]) -> None:
