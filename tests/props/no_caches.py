@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dragoman.incremental import fingerprint_index, lru
+from dragoman.incremental import lru
 from dragoman.incremental.lru import LruCache
 
 
@@ -15,7 +15,6 @@ from dragoman.incremental.lru import LruCache
 def nothing_known() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lru._SharedBudget, "max_bytes", 0)
-        patch.setattr(fingerprint_index.FingerprintIndex, "find", lambda *_: ())
         patch.setattr(LruCache, "find", lambda *_: None)
         patch.setattr(LruCache, "find_all", lambda _, keys: [None for _ in keys])
         yield

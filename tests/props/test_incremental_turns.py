@@ -15,7 +15,7 @@ from dragoman.dialects import CLIENTS
 from dragoman.dialects.base import ClientDialect, Target
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
-from dragoman.incremental import body_reader, envelope, fingerprint_index
+from dragoman.incremental import decode, envelope, fingerprint_index
 from dragoman.ir import ON_TEXT, SealedSignature, Signature
 from dragoman.translation.exchange import Exchange
 from dragoman.translation.repair import TEXT_KEY_PREFIX
@@ -77,10 +77,10 @@ def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.Monke
     """The bytes that are read as JSON do not grow with the history, and soon are those of the new messages alone."""
     around: list[int] = []
     alone: list[int] = []
-    read_rest, read_elements = body_reader.IncrementalBodyReader._read_rest, envelope._read_elements
+    read_rest, read_elements = decode.IncrementalBodyReader._read_rest, envelope._read_elements
 
     def counted(
-        self: body_reader.IncrementalBodyReader[Any, Any],
+        self: decode.IncrementalBodyReader[Any, Any],
         body: bytes,
         cuts: list[tuple[int, int]],
         *more: Any,
@@ -92,7 +92,7 @@ def test_a_long_conversation_is_read_once(tongue: str, monkeypatch: pytest.Monke
         alone.append(len(text))
         return read_elements(text)
 
-    monkeypatch.setattr(body_reader.IncrementalBodyReader, "_read_rest", counted)
+    monkeypatch.setattr(decode.IncrementalBodyReader, "_read_rest", counted)
     monkeypatch.setattr(envelope, "_read_elements", counted_alone)
     whole = [_grown(tongue, turns) for turns in range(20, 60)]
     for body in whole:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dragoman.dialects import openai_responses
 from dragoman.dialects.base import Decoded, Target
-from dragoman.dialects.openai_responses import decode as decoding
 from dragoman.dialects.openai_responses import tools as tooling
 from dragoman.dialects.openai_responses.conversation_state import expand, input_items
 from dragoman.dialects.openai_responses.items import _READERS
@@ -19,6 +18,7 @@ from dragoman.errors import InvalidRequest
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import Signature, seal
 from dragoman.translation.exchange import Exchange
+from tests.props.no_caches import nothing_known
 from tests.unit.dialects.openai_responses.builders import call, function, message, output, reasoning, user
 from tests.unit.dialects.scripted_client import refusal
 
@@ -70,8 +70,7 @@ def place_of_refusal(raw: bytes) -> str | None:
 
 
 def cold(raw: bytes) -> Decoded:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_ITEMS", LruCache(max_bytes=0))
+    with nothing_known(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(tooling, "_TOOL_SETS", LruCache(max_bytes=0))
         return openai_responses.decode_request(raw, {})
 

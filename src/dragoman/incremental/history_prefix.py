@@ -64,7 +64,7 @@ NO_PREFIX: HistoryPrefix[Any] = HistoryPrefix()
 
 
 class PrefixCache(Generic[T]):
-    """The cached prefixes of one dialect; `without_volatile` and `merge_items` as in `IncrementalBodyReader`."""
+    """The cached prefixes of one dialect; `without_volatile` and `merge_items` as in `BodySpec`."""
 
     def __init__(
         self,
@@ -132,6 +132,8 @@ def locate_elements(
     the body after the last element. Return None if the list is too short to be cached, or if the same separator is not
     between all of its elements.
     """
+    if start < 0 or len(raws) < 2:
+        return None
     end = start + len(known.text)
     gap, comma = (known.comma, known.comma) if known.ends else _gaps(body, end, raws[0])
     new = gap + comma.join(raws)

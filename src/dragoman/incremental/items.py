@@ -6,7 +6,7 @@ the item, such as `messages[3]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -28,31 +28,16 @@ HISTORY_CACHE_BYTES = 64 * 1024 * 1024
 
 
 def decode_items(
-    memo: LruCache[bytes, T],
-    name: str,
-    raws: Iterable[bytes | msgspec.Raw],
-    read: Callable[[bytes, str], T],
-    *,
-    start: int = 0,
-    several: Callable[[list[bytes]], list[T] | None] | None = None,
+    memo: LruCache[bytes, T], name: str, raws: Iterable[bytes | msgspec.Raw], read: Callable[[bytes, str], T]
 ) -> list[T]:
     """Decode items, using and filling the cache `memo`.
 
     `read` decodes one item from its bytes and its path `name[index]`. It may raise `InvalidRequest` with a path
-    relative to the item. `start` is the index of the first item.
-    `several` decodes many items at once, to the same values. It returns None if any of them is invalid; `read` then
-    decodes them one by one and raises the error with its path.
+    relative to the item.
     """
     keys = list(map(bytes, raws))
-    found = memo.find_all(keys)
-    missing = [key for key, item in zip(keys, found, strict=True) if item is None]
-    new = several(missing) if several is not None and missing else None
-    if new is None:
-        pairs = enumerate(zip(keys, found, strict=True), start)
-        return [item or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, item) in pairs]
-    memo.put_all(missing, map(estimate_item_bytes, map(len, missing)), new)
-    rest = iter(new)
-    return [item or next(rest) for item in found]
+    pairs = enumerate(zip(keys, memo.find_all(keys), strict=True))
+    return [item or _read_and_cache(memo, f"{name}[{index}]", key, read) for index, (key, item) in pairs]
 
 
 def decode_new_items(
@@ -60,14 +45,16 @@ def decode_new_items(
     raws: list[bytes],
     read: Callable[[bytes, str], T],
     *,
-    start: int,
+    start: int = 0,
     several: Callable[[list[bytes]], list[T] | None] | None = None,
 ) -> list[T]:
-    """Decode items without a cache; parameters as in `decode_items`."""
+    """Decode items without a cache; `name` and `read` as in `decode_items`, `start` is the index of the first item.
+
+    `several` decodes many items at once, to the same values. It returns None if any of them is invalid; `read` then
+    decodes them one by one and raises the error with its path.
+    """
     new = several(raws) if several is not None and raws else None
-    if new is None:
-        return [_read_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
-    return new
+    return new or [decode_at(f"{name}[{index}]", raw, read) for index, raw in enumerate(raws, start)]
 
 
 class ItemWithNotes(Protocol):
@@ -75,6 +62,9 @@ class ItemWithNotes(Protocol):
 
     @property
     def notes(self) -> tuple[Note, ...]: ...
+
+
+NotedT = TypeVar("NotedT", bound=ItemWithNotes)
 
 
 class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
@@ -89,34 +79,23 @@ class DecodedHistory(msgspec.Struct, Generic[T], frozen=True):
     annotated: tuple[int, ...] = ()
 
 
-def absolute_notes(name: str, items: Sequence[ItemWithNotes], annotated: Sequence[int]) -> tuple[Note, ...]:
-    """Return the notes of all items with absolute paths.
-
-    Only the items whose indexes are in `annotated` have notes. `name` is the field that holds the items.
-    """
-    if not annotated:  # the usual case
-        return ()
+def absolute_notes(path: str, history: DecodedHistory[NotedT]) -> tuple[Note, ...]:
+    """Return the notes of all items with absolute paths; `path` is that of the history."""
     return tuple(
-        Note(note.kind, f"{name}[{index}]{note.where}", note.why)
-        for index in annotated
-        for note in items[index].notes
+        Note(note.kind, f"{path}[{index}]{note.where}", note.why)
+        for index in history.annotated
+        for note in history.items[index].notes
     )
 
 
-def decode_single_item(
-    memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]
-) -> T:
-    """Decode one item that is not in a list, at the path `where`; use and fill the cache `memo`."""
-    return memo.find(raw) or _read_and_cache(memo, where, raw, read)
-
-
 def _read_and_cache(memo: LruCache[bytes, T], where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
-    item = _read_at(where, raw, read)
+    item = decode_at(where, raw, read)
     memo.put(raw, estimate_item_bytes(len(raw)), item)
     return item
 
 
-def _read_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+def decode_at(where: str, raw: bytes, read: Callable[[bytes, str], T]) -> T:
+    """Decode the value at the path `where`; `read` as in `decode_items`."""
     try:
         return read(jsontext.validate_text(raw, where), where)
     except InvalidRequest as error:

@@ -105,17 +105,6 @@ class LruCache(Generic[K, V]):
             self._entries[key] = value, weight
             self._grow(weight if before is None else weight - before[1])
 
-    def put_all(self, keys: Iterable[K], weights: Iterable[int], values: Iterable[V]) -> None:
-        """Like `put`, for many entries."""
-        kept, each, most, added = self._entries, self._entry_bytes, self._max_bytes, 0
-        for key, weight, value in zip(keys, weights, values, strict=True):
-            weight += each
-            if weight <= most:
-                before = kept.pop(key, None)
-                kept[key] = value, weight
-                added += weight if before is None else weight - before[1]
-        self._grow(added)
-
     def drop(self, key: K) -> None:
         """Remove an entry if it is there."""
         gone = self._entries.pop(key, None)

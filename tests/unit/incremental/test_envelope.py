@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import operator
@@ -14,6 +15,7 @@ from dragoman.dialects import CLIENTS, openai_responses
 from dragoman.dialects.base import ClientDialect, Decoded
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.gemini.client import GeminiClient
+from dragoman.errors import InvalidRequest
 from dragoman.incremental import envelope
 from dragoman.ir import Text, ToolCall, ToolResult
 
@@ -75,6 +77,14 @@ def test_words_that_are_not_idle_are_read(billing: str, framed: list[int]) -> No
     assert framed[-1] == 0
     system = json.loads(told)["system"]
     assert [part.text for part in request.system] == [block["text"] for block in system[1:]]
+
+
+def test_a_mistake_in_a_long_new_history_is_told_with_its_place() -> None:
+    history: list[Any] = _said("mistake", 5)
+    history[3]["role"] = "nobody"
+    with pytest.raises(InvalidRequest) as caught:
+        _read(json.dumps({"model": "m", "messages": history}).encode())
+    assert caught.value.where.startswith("messages[3]")
 
 
 def test_another_session_in_the_head_is_not_the_frames(framed: list[int]) -> None:
@@ -219,14 +229,15 @@ def test_a_request_stands_alone_if_it_refers_to_nothing_and_nothing_is_kept(
 
 def test_whoever_looked_at_a_body_has_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    bodies = openai_responses.decode._BODIES
-    whole = bodies._read
+    spec = openai_responses.decode._SPEC
 
     def counted(body: bytes) -> Any:
         read.append(body)
-        return whole(body)
+        return spec.parse(body)
 
-    monkeypatch.setattr(bodies, "_read", counted)
+    monkeypatch.setattr(
+        openai_responses.decode, "_SPEC", dataclasses.replace(spec, name="looked", parse=counted)
+    )
     one, other = (json.dumps({"model": name, "input": "hi", "store": False}).encode() for name in "ab")
     assert openai_responses.stands_alone(one)
     assert openai_responses.decode_request(one, {}).request.model == "a"

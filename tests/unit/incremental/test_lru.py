@@ -84,7 +84,8 @@ class Fleeting(str):
 
 def test_many_are_found_as_one_by_one() -> None:
     memo: LruCache[str, str] = LruCache(10)
-    memo.put_all(("a", "b", "c"), (1, 11, 1), ("A", "B", "C"))
+    for key, weight in (("a", 1), ("b", 11), ("c", 1)):
+        memo.put(key, weight, key.upper())
     assert memo.find_all(("c", "b", "a")) == ["C", None, "A"]
     assert (memo.hits, memo.misses, len(memo)) == (2, 1, 2)
 

@@ -26,9 +26,8 @@ from dragoman.dialects.amazonq.wire import (
 from dragoman.dialects.base import Decoded, HeaderList
 from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import IncrementalBodyReader
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes, decode_single_item
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.decode import BodySpec, decode_incrementally
+from dragoman.incremental.items import DecodedHistory, absolute_notes, decode_at
 from dragoman.ir import Message, Request, Sampling, Text, Thinking
 from dragoman.notes import Note
 
@@ -99,18 +98,6 @@ def _with_editor_state(
 
 
 _STATES = operator.attrgetter("states")
-_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "amazonq messages")
-_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
-    "amazonq",
-    lambda body: jsontext.decode_leniently(decode_body, body),
-    key="history",
-    elements=lambda wire: wire.conversation_state.history or (),
-    merge_items=_with_editor_state,
-    is_annotated=lambda decoded: decoded.notes or decoded.tools,
-    has_stable_envelope=False,  # the rest of the body has the current message, so it is never the same
-)
-#: Keeps nothing: in the next request the current message has no tools, so its bytes never come again.
-_NO_CACHE: LruCache[bytes, DecodedMessage] = LruCache(0)
 _HEADER_WORD = re.compile(r"[\x21-\x7e]{1,256}")
 
 
@@ -121,20 +108,32 @@ class Echo(msgspec.Struct, frozen=True):
     kiro: bool = False
 
 
+_Envelope = tuple[Body, DecodedMessage, Echo]
+
+
 def decode_request(body: bytes, echo: Echo) -> Decoded:
     """Decode a request; `echo.conversation_id` is used if the client has not named the conversation."""
-    partial = _BODIES.read(body)
-    wire = partial.wire
+    return decode_incrementally(_SPEC, body, echo)
+
+
+def _refuse_dry_run(wire: Body) -> None:
     if wire.dry_run:
         raise InvalidRequest("a dry run is not offered here", where="dryRun")
-    state = wire.conversation_state
-    history = partial.history(_MESSAGES, _HISTORY, _message)
-    current = decode_single_item(_NO_CACHE, _CURRENT, bytes(state.current_message), _message)
+
+
+def _decode_envelope(wire: Body, _tools: object, _changes: object, echo: Echo) -> _Envelope:
+    """Decode the current message. The rest stays as it is: this envelope never comes again."""
+    current = decode_at(_CURRENT, bytes(wire.conversation_state.current_message), _message)
+    return wire, current, echo
+
+
+def _assemble(envelope: _Envelope, history: DecodedHistory[DecodedMessage]) -> Decoded:
+    wire, current, echo = envelope
     messages = _with_editor_state(history.messages, history.items, (current,))
     if not messages:
         raise InvalidRequest("there is nothing in this message", where=f"{_CURRENT}{USER}.content")
     tuning = decode_model_settings(bytes(wire.additional_model_request_fields))
-    name = state.conversation_id or echo.conversation_id
+    name = wire.conversation_state.conversation_id or echo.conversation_id
     request = Request(
         model=current.model,
         messages=messages,
@@ -147,7 +146,7 @@ def decode_request(body: bytes, echo: Echo) -> Decoded:
     )
     notes = (
         *tuning.notes,
-        *absolute_notes(_HISTORY, history.items, history.annotated),
+        *absolute_notes(_HISTORY, history),
         *_ignored_tools(history),
         *(Note(note.kind, _CURRENT + note.where, note.why) for note in current.notes),
     )
@@ -168,3 +167,19 @@ def _ignored_tools(history: DecodedHistory[DecodedMessage]) -> list[Note]:
 
 def _headers(name: str) -> HeaderList:
     return (("x-amzn-codewhisperer-conversation-id", name),) if _HEADER_WORD.fullmatch(name) else ()
+
+
+_SPEC: BodySpec[Body, DecodedMessage, _Envelope, Decoded] = BodySpec(
+    name="amazonq",
+    key="history",
+    path=_HISTORY,
+    has_stable_envelope=False,
+    parse=lambda body: jsontext.decode_leniently(decode_body, body),
+    check=_refuse_dry_run,
+    elements=lambda wire: wire.conversation_state.history or (),
+    decode_item=_message,
+    merge_items=_with_editor_state,
+    is_annotated=lambda decoded: decoded.notes or decoded.tools,
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

@@ -26,10 +26,9 @@ from dragoman.dialects.anthropic.wire import decode_messages as decode_wire_mess
 from dragoman.dialects.base import Decoded, Headers
 from dragoman.dialects.thinking import decode_thinking
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader
+from dragoman.incremental.decode import TOOLS_FIELD, BodySpec, decode_incrementally
 from dragoman.incremental.envelope import VOLATILE_TEXT
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, ToolCall
 
 #: Begins a system block of Claude Code that changes with every request and would keep Google's prefix cache from
@@ -73,18 +72,6 @@ def _merge_messages(
 
 
 _get_messages = operator.attrgetter("messages")
-_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "anthropic messages")
-_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
-    "anthropic",
-    lambda body: jsontext.decode_leniently(decode_body, body),
-    key="messages",
-    elements=operator.attrgetter("messages"),
-    tools=TOOLS_FIELD,
-    without_volatile=_without_cache_points,
-    volatile=_VOLATILE,
-    merge_items=_merge_messages,
-    is_annotated=operator.attrgetter("tells"),
-)
 
 
 class _ToolChanges(msgspec.Struct, frozen=True):
@@ -104,18 +91,12 @@ _UNCHANGED = _ToolChanges()
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    partial = _BODIES.read(body)
-    if not partial.has_known_envelope:
-        _refuse_unservable(partial.wire)
-    history = partial.history(_MESSAGES, "messages", _message, several=_messages)
-    declared = partial.derive("tools", None, lambda: decode_tool_set(partial.tools))
-    change = _collect_tool_changes(history, declared)
-    named = headers.get("x-claude-code-session-id")
-    envelope = partial.derive(
-        "envelope", (named, change), lambda: _decode_envelope(partial.wire, declared, change, named)
-    )
+    return decode_incrementally(_SPEC, body, headers.get("x-claude-code-session-id"))
+
+
+def _assemble(envelope: Decoded, history: DecodedHistory[DecodedMessage]) -> Decoded:
     request = msgspec.structs.replace(envelope.request, messages=history.messages)
-    return Decoded(request, envelope.notes + absolute_notes("messages", history.items, history.annotated))
+    return Decoded(request, envelope.notes + absolute_notes("messages", history))
 
 
 def _decode_envelope(wire: Body, declared: ToolSet, change: _ToolChanges, named: str | None) -> Decoded:
@@ -252,3 +233,23 @@ class _UserId(msgspec.Struct):
 
 
 _decode_user = msgspec.json.Decoder(_UserId).decode
+
+
+_SPEC: BodySpec[Body, DecodedMessage, Decoded, Decoded] = BodySpec(
+    name="anthropic",
+    key="messages",
+    tools=TOOLS_FIELD,
+    parse=lambda body: jsontext.decode_leniently(decode_body, body),
+    check=_refuse_unservable,
+    elements=operator.attrgetter("messages"),
+    without_volatile=_without_cache_points,
+    volatile=_VOLATILE,
+    decode_item=_message,
+    decode_items=_messages,
+    merge_items=_merge_messages,
+    is_annotated=operator.attrgetter("tells"),
+    decode_tools=lambda wire: decode_tool_set(bytes(wire.tools)),
+    collect_changes=_collect_tool_changes,
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

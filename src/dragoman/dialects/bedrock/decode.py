@@ -36,9 +36,8 @@ from dragoman.dialects.bedrock.wire import (
 from dragoman.dialects.bedrock.wire import decode_invoked as decode_wire_invoked
 from dragoman.dialects.bedrock.wire import decode_message as decode_wire_message
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import IncrementalBodyReader
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, absolute_notes
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.decode import BodySpec, decode_incrementally
+from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import Request, Text, Tool
 from dragoman.notes import Note
 
@@ -56,37 +55,26 @@ _THOUGHT_TOKENS = frozenset(
     {"/usage", "/usage/output_tokens_details", "/usage/output_tokens_details/thinking_tokens"}
 )
 
-_MESSAGE = operator.attrgetter("message")
-_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "bedrock messages")
-_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
-    "bedrock",
-    lambda body: jsontext.decode_leniently(decode_body, body),
-    key="messages",
-    elements=lambda wire: wire.messages or (),
-    merge_items=lambda before, _, new: (*before, *map(_MESSAGE, new)),
-    is_annotated=lambda decoded: decoded.changes or decoded.notes,
-)
-
 
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
     """Decode a request; `model` comes from the URL, and the body's `modelId` is used if it is empty."""
-    partial = _BODIES.read(body)
-    if not partial.has_known_envelope:
-        _refuse_unservable(partial.wire)
-    history = partial.history(_MESSAGES, "messages", _message)
-    changes = tuple(change for index in history.annotated for change in history.items[index].changes)
-    envelope = partial.derive(
-        "envelope",
-        (model, stream, changes),
-        lambda: _decode_envelope(partial.wire, model, changes, stream=stream),
-    )
+    return decode_incrementally(_SPEC, body, (model, stream))
+
+
+def _assemble(envelope: Decoded, history: DecodedHistory[DecodedMessage]) -> Decoded:
     request = msgspec.structs.replace(envelope.request, messages=history.messages)
-    message_notes = absolute_notes("messages", history.items, history.annotated)
-    return Decoded(request, (*envelope.notes, *message_notes), envelope.echo)
+    return Decoded(request, (*envelope.notes, *absolute_notes("messages", history)), envelope.echo)
 
 
-def _decode_envelope(wire: Body, model: str, changes: tuple[ToolChange, ...], *, stream: bool) -> Decoded:
-    """Decode everything except the messages; the result is cached with the body's envelope."""
+def _collect_changes(history: DecodedHistory[DecodedMessage], _: object) -> tuple[ToolChange, ...]:
+    return tuple(change for index in history.annotated for change in history.items[index].changes)
+
+
+def _decode_envelope(
+    wire: Body, _: object, changes: tuple[ToolChange, ...], url: tuple[str, bool]
+) -> Decoded:
+    """Decode everything except the messages; the URL names the model and whether the answer is a stream."""
+    model, stream = url
     notes: list[Note] = []
     fields, unknown = decode_fields(bytes(wire.additional_model_request_fields))
     output = wire.output_config or OutputConfig()
@@ -197,3 +185,19 @@ def _from_base64(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except ValueError:
         raise InvalidRequest("this is not base64") from None
+
+
+_MESSAGE = operator.attrgetter("message")
+_SPEC: BodySpec[Body, DecodedMessage, Decoded, Decoded] = BodySpec(
+    name="bedrock",
+    key="messages",
+    parse=lambda body: jsontext.decode_leniently(decode_body, body),
+    check=_refuse_unservable,
+    elements=lambda wire: wire.messages or (),
+    decode_item=_message,
+    merge_items=lambda before, _, new: (*before, *map(_MESSAGE, new)),
+    is_annotated=lambda decoded: decoded.changes or decoded.notes,
+    collect_changes=_collect_changes,
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

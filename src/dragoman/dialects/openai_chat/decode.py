@@ -21,10 +21,9 @@ from dragoman.dialects.openai_chat.tools import (
 from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, decode_schema
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader
+from dragoman.incremental.decode import TOOLS_FIELD, BodySpec, decode_incrementally
 from dragoman.incremental.derived import derive, join_messages
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, absolute_notes
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, Thinking, ToolChoice, ToolResult
 from dragoman.notes import Note
 
@@ -73,38 +72,21 @@ def _brings_result(message: Message) -> bool:
     return message.role == "user" and bool(message.parts) and isinstance(message.parts[0], ToolResult)
 
 
-_MESSAGES: LruCache[bytes, DecodedMessage] = LruCache(HISTORY_CACHE_BYTES, "chat messages")
-_BODIES: IncrementalBodyReader[Body, DecodedMessage] = IncrementalBodyReader(
-    "chat",
-    lambda body: jsontext.decode_leniently(decode_body, body),
-    key="messages",
-    elements=operator.attrgetter("messages"),
-    tools=TOOLS_FIELD,
-    merge_items=_merge_messages,
-    is_annotated=operator.attrgetter("notes"),
-)
-
-
 def decode_request(body: bytes, headers: Headers) -> Decoded:  # noqa: ARG001 (Chat needs no headers)
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    partial = _BODIES.read(body)
-    if not partial.has_known_envelope:
-        _refuse_unservable(partial.wire)
-    history = partial.history(_MESSAGES, "messages", _message)
-    envelope = partial.derive("envelope", None, lambda: _decode_envelope(partial.wire, partial.tools))
+    return decode_incrementally(_SPEC, body)
+
+
+def _assemble(envelope: Decoded, history: DecodedHistory[DecodedMessage]) -> Decoded:
     instructions, messages, moved = _split_system(history.messages)
-    request = msgspec.structs.replace(
-        envelope.request,
-        messages=messages,
-        system=_system(instructions),
-    )
-    notes = (*envelope.notes, *moved, *absolute_notes("messages", history.items, history.annotated))
+    request = msgspec.structs.replace(envelope.request, messages=messages, system=_system(instructions))
+    notes = (*envelope.notes, *moved, *absolute_notes("messages", history))
     return Decoded(request, notes, envelope.echo)
 
 
-def _decode_envelope(wire: Body, declared: bytes) -> Decoded:
-    """Decode everything except the messages; `declared` is the JSON of the tools."""
-    tool_set, choice, legacy = _tools(wire, declared)
+def _decode_envelope(wire: Body, *_: object) -> Decoded:
+    """Decode everything except the messages."""
+    tool_set, choice, legacy = _tools(wire)
     thinking, unknown = _thinking(wire.reasoning_effort)
     request = Request(
         model=wire.model,
@@ -139,9 +121,9 @@ def _message(raw: bytes, where: str) -> DecodedMessage:
     return decode_message(jsontext.decode(decode_wire_message, raw, where))
 
 
-def _tools(wire: Body, tools: bytes) -> tuple[ToolSet, ToolChoice, bool]:
+def _tools(wire: Body) -> tuple[ToolSet, ToolChoice, bool]:
     """Return the tools, the choice, and whether they use the deprecated `functions` and `function_call`."""
-    tool_set = decode_tool_set(tools, "tools")
+    tool_set = decode_tool_set(bytes(wire.tools), "tools")
     functions = decode_tool_set(bytes(wire.functions), "functions")
     if functions.tools and not tool_set.tools:
         return functions, decode_legacy_choice(wire.function_call), True
@@ -235,3 +217,18 @@ def _dropped(wire: Body) -> list[Note]:
         why = "Google decides by itself how much it reads"
         notes.append(Note("dropped", "web_search_options.search_context_size", why))
     return notes
+
+
+_SPEC: BodySpec[Body, DecodedMessage, Decoded, Decoded] = BodySpec(
+    name="chat",
+    key="messages",
+    tools=TOOLS_FIELD,
+    parse=lambda body: jsontext.decode_leniently(decode_body, body),
+    check=_refuse_unservable,
+    elements=operator.attrgetter("messages"),
+    decode_item=_message,
+    merge_items=_merge_messages,
+    is_annotated=operator.attrgetter("notes"),
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

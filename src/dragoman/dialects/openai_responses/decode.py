@@ -37,10 +37,9 @@ from dragoman.dialects.openai_responses.wire import (
 )
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader, PartialBody
+from dragoman.incremental.decode import TOOLS_FIELD, BodySpec, decode_incrementally, look_ahead
 from dragoman.incremental.derived import derive
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, absolute_notes
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import (
     Message,
     OutputFormat,
@@ -126,25 +125,26 @@ def _chosen(wire: WireChoice, tool_set: ToolSet) -> tuple[str, ...]:
 
 ENCRYPTED = "reasoning.encrypted_content"  # a value of `include`
 
-_ITEMS: LruCache[bytes, DecodedItem] = LruCache(HISTORY_CACHE_BYTES, "responses items")
-_BODIES: IncrementalBodyReader[Body, DecodedItem] = IncrementalBodyReader(
-    "responses",
-    lambda body: jsontext.decode_leniently(decode_body, body),
-    key="input",
-    elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
-    tools=TOOLS_FIELD,
-    merge_items=merge_items,
-    is_annotated=operator.attrgetter("tells"),
-)
-
 #: Items that carry more than messages, with their indexes; see `DecodedHistory.annotated`.
 _ExtraItems = tuple[tuple[int, DecodedItem], ...]
+
+
+class _Changes(msgspec.Struct, frozen=True):
+    """What the items change: all tools, including those that items bring, and the names of the loaded ones, in order.
+
+    `settled` are the ids of the approval requests whose calls have run.
+    """
+
+    tool_set: ToolSet
+    loaded: tuple[str, ...]
+    extras: _ExtraItems
+    settled: frozenset[str]
 
 
 class _DecodedEnvelope(msgspec.Struct, frozen=True):
     """The decoded request without its messages.
 
-    The system prompt is `instructions`, then leading developer messages, then `guides`.
+    The system prompt is `instructions`, then leading developer messages, then `guides`. `settled` as in `_Changes`.
     """
 
     request: Request
@@ -153,13 +153,13 @@ class _DecodedEnvelope(msgspec.Struct, frozen=True):
     instructions: tuple[Text, ...]
     guides: tuple[Text, ...]
     compacts: bool
+    settled: frozenset[str]
 
 
 def stands_alone(body: bytes) -> bool:
     """Return whether a request neither uses stored state nor asks to be stored; False for an invalid body."""
     try:
-        partial = _BODIES.peek(body)
-        return partial.derive("alone", None, lambda: _is_alone(partial.wire))
+        return look_ahead(_SPEC, body, "alone", _is_alone)
     except InvalidRequest:
         return False
 
@@ -170,32 +170,23 @@ def _is_alone(wire: Body) -> bool:
 
 def decode_request(body: bytes, headers: Headers) -> Decoded:
     """Decode a request body; raise `InvalidRequest` if it is invalid or cannot be served."""
-    partial = _BODIES.read(body)
-    if not partial.has_known_envelope:
-        _refuse_unservable(partial.wire)
-    history = _decode_input(partial)
-    items, extras = _drop_settled_approvals(history)
-    declared = partial.derive("tools", None, lambda: decode_tool_set(partial.tools))
-    tool_set, loaded = _available_tools(declared, items, extras)
-    named = headers.get("session_id")
-    envelope = partial.derive(
-        "envelope",
-        (named, extras, tuple(loaded)),
-        lambda: _decode_envelope(partial.wire, tool_set, loaded, extras, named),
-    )
-    messages = history.messages if items is history.items else merge_items((), (), items)
-    leading, messages = split_instructions(messages, always=envelope.compacts)
+    return decode_incrementally(_SPEC, body, headers.get("session_id"))
+
+
+def _assemble(envelope: _DecodedEnvelope, history: DecodedHistory[DecodedItem]) -> Decoded:
+    if envelope.settled:
+        items = _without_settled(history.items, envelope.settled)
+        history = DecodedHistory(items, merge_items((), (), items), history.annotated)
+    leading, messages = split_instructions(history.messages, always=envelope.compacts)
     if envelope.compacts:
         messages += (Message(role="user", parts=(Text(text=SUMMARY_PROMPT),)),)
     request = msgspec.structs.replace(envelope.request, messages=messages, system=_system(envelope, leading))
-    notes = (*envelope.notes, *absolute_notes("input", items, history.annotated))
-    return Decoded(request, notes, envelope.echo)
+    return Decoded(request, (*envelope.notes, *absolute_notes("input", history)), envelope.echo)
 
 
-def _decode_envelope(
-    wire: Body, tool_set: ToolSet, loaded: dict[str, None], extras: _ExtraItems, named: str | None
-) -> _DecodedEnvelope:
+def _decode_envelope(wire: Body, _: ToolSet, changes: _Changes, named: str | None) -> _DecodedEnvelope:
     """Decode everything except the messages. `named` is the session id in the headers, if any."""
+    tool_set, loaded, extras = changes.tool_set, changes.loaded, changes.extras
     choice = decode_tool_choice(
         bytes(wire.tool_choice), tool_set, parallel=wire.parallel_tool_calls is not False
     )
@@ -228,7 +219,7 @@ def _decode_envelope(
     carries = reasoning is not None or ENCRYPTED in (wire.include or ())
     notes = (*tool_set.notes, *withheld, *unknown, *lost, *_dropped_settings(wire))
     echo = make_echo(wire, tool_set, carries=carries, compacts=compacts)
-    return _DecodedEnvelope(request, notes, echo, instructions, tool_set.guides, compacts)
+    return _DecodedEnvelope(request, notes, echo, instructions, tool_set.guides, compacts, changes.settled)
 
 
 def _system(envelope: _DecodedEnvelope, leading: Message | None) -> tuple[Text, ...]:
@@ -252,29 +243,26 @@ def _refuse_unservable(wire: Body) -> None:
         raise InvalidRequest(why, where="prompt")
 
 
-def _decode_input(partial: PartialBody[Body, DecodedItem]) -> DecodedHistory[DecodedItem]:
-    if not partial.has_known_envelope:
-        given = partial.wire.input
-        if isinstance(given, str):
-            asked = (DecodedItem(role="user", parts=(Text(text=given),)),)
-            return DecodedHistory(asked, merge_items((), (), asked))
-        if not given:
-            raise InvalidRequest("at least one input item is required", where="input")
-    return partial.history(_ITEMS, "input", _item)
+def _decode_text_input(wire: Body) -> tuple[DecodedItem, ...]:
+    """Decode an input without items: text is one user message."""
+    if isinstance(wire.input, str):
+        return (DecodedItem(role="user", parts=(Text(text=wire.input),)),)
+    raise InvalidRequest("at least one input item is required", where="input")
 
 
-def _drop_settled_approvals(
-    history: DecodedHistory[DecodedItem],
-) -> tuple[tuple[DecodedItem, ...], _ExtraItems]:
-    """Return the items, and those of them that carry more than messages.
-
-    If an MCP call has run, its approval request and response are emptied: the call itself is in the history too.
-    """
+def _collect_changes(history: DecodedHistory[DecodedItem], declared: ToolSet) -> _Changes:
     items = history.items
-    carried_out = {items[index].carried_out for index in history.annotated} - {""}
-    if carried_out:
-        items = tuple(DecodedItem(role=item.role) if item.approval in carried_out else item for item in items)
-    return items, tuple((index, items[index]) for index in history.annotated)
+    settled = frozenset(items[index].carried_out for index in history.annotated) - {""}
+    if settled:
+        items = _without_settled(items, settled)
+    extras = tuple((index, items[index]) for index in history.annotated)
+    tool_set, loaded = _available_tools(declared, items, extras)
+    return _Changes(tool_set, tuple(loaded), extras, settled)
+
+
+def _without_settled(items: tuple[DecodedItem, ...], settled: frozenset[str]) -> tuple[DecodedItem, ...]:
+    """Empty the approval requests and responses of calls that have run: the call itself is in the history too."""
+    return tuple(DecodedItem(role=item.role) if item.approval in settled else item for item in items)
 
 
 def _item(raw: bytes, where: str) -> DecodedItem:
@@ -359,3 +347,22 @@ def _dropped_settings(wire: Body) -> list[Note]:
         for field, given in unsupported.items()
         if given
     ]
+
+
+_SPEC: BodySpec[Body, DecodedItem, _DecodedEnvelope, Decoded] = BodySpec(
+    name="responses",
+    item_name="items",
+    key="input",
+    tools=TOOLS_FIELD,
+    parse=lambda body: jsontext.decode_leniently(decode_body, body),
+    check=_refuse_unservable,
+    elements=lambda wire: () if isinstance(wire.input, str) else wire.input or (),
+    decode_item=_item,
+    decode_other=_decode_text_input,
+    merge_items=merge_items,
+    is_annotated=operator.attrgetter("tells"),
+    decode_tools=lambda wire: decode_tool_set(bytes(wire.tools)),
+    collect_changes=_collect_changes,
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from dragoman.dialects.bedrock import ConverseClient
 from dragoman.dialects.bedrock import decode as decode_module
 from dragoman.dialects.bedrock.encode import Echo
-from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, Text, ToolCall
 from tests.unit.dialects.bedrock.builders import (
     CLIENT,
@@ -207,14 +207,14 @@ def test_half_an_emoji_does_not_cost_the_request() -> None:
 def test_a_message_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The history comes back with every turn: the cost of a turn follows the new bytes."""
     read: list[str] = []
-    original = decode_module._message
+    spec = decode_module._SPEC
 
     def counting(raw: bytes, where: str) -> Any:
         read.append(where)
-        return original(raw, where)
+        return spec.decode_item(raw, where)
 
-    monkeypatch.setattr(decode_module, "_MESSAGES", LruCache(1 << 20))
-    monkeypatch.setattr(decode_module, "_message", counting)
+    counted = dataclasses.replace(spec, name="read once", decode_item=counting)
+    monkeypatch.setattr(decode_module, "_SPEC", counted)
     first = request(user("once"), assistant("upon"))
     second = request(user("once"), assistant("upon"), user("a time"))
     assert read == ["messages[0]", "messages[1]", "messages[2]"]

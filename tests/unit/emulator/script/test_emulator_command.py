@@ -101,7 +101,9 @@ def test_mistakes_are_told_before_anything_is_served(tmp_path: Path) -> None:
     )
     assert "No such file" in refused("--script", str(tmp_path / "none.yaml"))
     assert "exists already" in refused("--record", str(file))
-    assert "cannot be combined with --script or --fault" in refused("--record", "x.yaml", "--fault", "overloaded")
+    assert "cannot be combined with --script or --fault" in refused(
+        "--record", "x.yaml", "--fault", "overloaded"
+    )
     assert "does not exist" in refused("--record", str(tmp_path / "nowhere" / "s.yaml"))
     assert "--upstream: requires --record" in refused("--upstream", "http://127.0.0.1:1")
     assert "--record-timing: requires --record" in refused("--record-timing")

@@ -11,8 +11,7 @@ from dragoman.dialects.gemini.client.protojson import Object, read_flag, read_li
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.derived import derive
 from dragoman.incremental.fold import fold
-from dragoman.incremental.items import HISTORY_CACHE_BYTES, decode_items
-from dragoman.incremental.lru import LruCache
+from dragoman.incremental.items import decode_new_items
 from dragoman.ir import (
     ANY_ORIGIN,
     Media,
@@ -37,13 +36,10 @@ _ROLES: dict[str, Role] = {
     "system": "system",
 }
 
-MESSAGES: LruCache[bytes, Message] = LruCache(HISTORY_CACHE_BYTES, "gemini contents")
-
 
 def decode_contents(raw: bytes | msgspec.Raw) -> tuple[Message, ...]:
     """Decode `contents`, a list or a string; calls and responses without ids are matched by name and order."""
-    elements = elements_of(raw)
-    messages = tuple(decode_items(MESSAGES, "contents", elements, decode_content))
+    messages = tuple(decode_new_items("contents", [*map(bytes, elements_of(raw))], decode_content))
     return link_contents(messages) or decode_text_contents(raw)
 
 

@@ -14,9 +14,7 @@ import msgspec
 from dragoman import jsontext
 from dragoman.dialects.base import Decoded
 from dragoman.dialects.gemini.client.contents import (
-    MESSAGES,
     decode_content,
-    decode_contents,
     decode_text_contents,
     elements_of,
     link_contents,
@@ -32,7 +30,8 @@ from dragoman.dialects.gemini.client.protojson import (
     read_whole,
 )
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import IncrementalBodyReader, ToolsField
+from dragoman.incremental.decode import BodySpec, ToolsField, decode_incrementally
+from dragoman.incremental.items import DecodedHistory
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import Message, Request, Sampling, Text, Thinking, Tool, ToolChoice
 
@@ -153,74 +152,55 @@ _SAMPLING: dict[str, tuple[str, Callable[[msgspec.Raw, str], Any]]] = {
         lambda raw, where: tuple(read_text(item, where) for item in read_list(raw, where)),
     ),
 }
+_NO_TOOLS = msgspec.Raw(b"[]")
 _READ = frozenset({"model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 
 
-_NO_TOOLS = msgspec.Raw(b"[]")
-_BODIES: IncrementalBodyReader[Object, Message] = IncrementalBodyReader(
-    "gemini",
-    lambda body: read_object(jsontext.replace_lone_surrogates(body), ""),
-    key="contents",
-    elements=lambda fields: elements_of(fields.get("contents", b"[]")),
-    tools=ToolsField(
-        lambda fields: fields.get("tools", _NO_TOOLS), lambda fields, tools: fields.update(tools=tools)
-    ),
-)
-
-
 def decode_request(body: bytes, model: str, *, stream: bool) -> Decoded:
-    """Decode a request; `model` and `stream` come from the URL. Unchanged parts come from the cache."""
-    partial = _BODIES.read(body)
-
-    def contents() -> tuple[Message, ...]:
-        history = partial.history(MESSAGES, "contents", decode_content)
-        return link_contents(history.items) or decode_text_contents(partial.wire["contents"])
-
-    key = model, stream
-    cached: tuple[tuple[str, bool], Request] | None = partial.derived.get("envelope")
-    if cached is not None and cached[0] == key:
-        return Decoded(msgspec.structs.replace(cached[1], messages=contents()))
-    request = _request(partial.wire, model, contents, tools=partial.tools, stream=stream)
-    partial.derived["envelope"] = key, msgspec.structs.replace(request, messages=())
-    return Decoded(request)
+    """Decode a request; `model` and `stream` come from the URL."""
+    return decode_incrementally(_SPEC, body, (model, stream))
 
 
 def decode_count_request(body: bytes, model: str) -> Decoded:
     """Decode the body of `countTokens`: `contents`, or a `generateContentRequest`."""
     fields = read_object(jsontext.replace_lone_surrogates(body), "")
     wrapped = fields.get("generateContentRequest")
-    fields = read_object(wrapped, "generateContentRequest") if wrapped else fields
-    tools = bytes(fields.get("tools", _NO_TOOLS))
-    return Decoded(_request(fields, model, lambda: decode_contents(fields["contents"]), tools=tools))
+    if wrapped:
+        read_object(wrapped, "generateContentRequest")  # errors in the wrapper name its place
+        body = bytes(wrapped)
+    return decode_request(body, model, stream=False)
 
 
-def _request(
-    fields: Object,
-    model: str,
-    contents: Callable[[], tuple[Message, ...]],
-    *,
-    tools: bytes,
-    stream: bool = False,
-) -> Request:
-    """Decode all fields, in this order, because the first error is the one that is reported."""
+def _assemble(envelope: Request, history: DecodedHistory[Message]) -> Decoded:
+    return Decoded(msgspec.structs.replace(envelope, messages=link_contents(history.items)))
+
+
+def _decode_envelope(fields: Object, _tools: object, _changes: object, url: tuple[str, bool]) -> Request:
+    """Decode everything except the contents; the URL names the model and whether the answer is a stream."""
+    model, stream = url
+    request = _decode_settings(fields)
+    system = _system(fields.get("systemInstruction"))
+    return msgspec.structs.replace(request, model=model or request.model, system=system, stream=stream)
+
+
+def _decode_settings(fields: Object) -> Request:
+    """Decode what precedes the contents, in this order, because the first error is the one that is reported."""
     if "contents" not in fields:
         raise InvalidRequest("contents is not specified", where="contents")
     named = read_text(fields["model"], "model").removeprefix("models/") if "model" in fields else ""
-    declared, built_in = decode_tools(tools)
+    declared, built_in = decode_tools(bytes(fields.get("tools", _NO_TOOLS)))
     choice, tool_config = decode_tool_config(bytes(fields.get("toolConfig", b"{}")))
     sampling, config = _generation_config(fields.get("generationConfig"))
     rest = [
         (name, jsontext.validate_text(bytes(raw), name)) for name, raw in fields.items() if name not in _READ
     ]
     return Request(
-        model=model or named,
-        messages=contents(),
-        system=_system(fields.get("systemInstruction")),
+        model=named,
+        messages=(),
         tools=declared,
         tool_choice=choice,
         thinking=Thinking(mode="own"),
         sampling=sampling,
-        stream=stream,
         native=(*built_in, *tool_config, *config, *rest),
     )
 
@@ -261,3 +241,20 @@ def _generation_config(raw: msgspec.Raw | None) -> tuple[Sampling, list[tuple[st
         else:
             rest.append((place, jsontext.validate_text(bytes(value), place)))
     return Sampling(**known), rest
+
+
+_SPEC: BodySpec[Object, Message, Request, Decoded] = BodySpec(
+    name="gemini",
+    item_name="contents",
+    key="contents",
+    tools=ToolsField(
+        lambda fields: fields.get("tools", _NO_TOOLS), lambda fields, tools: fields.update(tools=tools)
+    ),
+    parse=lambda body: read_object(jsontext.replace_lone_surrogates(body), ""),
+    check=_decode_settings,
+    elements=lambda fields: elements_of(fields.get("contents", b"[]")),
+    decode_item=decode_content,
+    decode_other=lambda fields: decode_text_contents(fields["contents"]),
+    decode_envelope=_decode_envelope,
+    assemble=_assemble,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -9,9 +10,17 @@ import pytest
 
 from dragoman import jsontext
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.body_reader import TOOLS_FIELD, IncrementalBodyReader, PartialBody
+from dragoman.incremental.decode import (
+    TOOLS_FIELD,
+    BodySpec,
+    IncrementalBodyReader,
+    decode_incrementally,
+    decode_naively,
+    look_ahead,
+)
 from dragoman.incremental.fingerprint_index import FingerprintIndex
-from dragoman.incremental.lru import LruCache, cache_lookups
+from dragoman.incremental.lru import cache_lookups
+from tests.props.no_caches import nothing_known
 
 _MARK = b'"\xff dragoman knows what stood here"'
 
@@ -27,15 +36,21 @@ class Reading:
 
     def __init__(self, *, tools: bool = True) -> None:
         self.read_bytes: list[int] = []
-        self.skimmer: IncrementalBodyReader[Body, Any] = IncrementalBodyReader(
-            "test",
-            self._read,
+        self.spec: BodySpec[Body, Any, tuple[str, Any], tuple[str, list[Any], Any]] = BodySpec(
+            name="test",
             key="messages",
-            elements=lambda wire: wire.messages,
             tools=TOOLS_FIELD if tools else None,
+            parse=self._read,
+            elements=lambda wire: wire.messages,
+            decode_item=self._piece,
+            decode_envelope=lambda wire, *_: self._frame(wire),
+            assemble=lambda frame, history: (frame[0], [*history.items], frame[1]),
         )
-        self.memo: LruCache[bytes, Any] = LruCache(1 << 20)
         self.pieces_read = 0
+
+    @property
+    def skimmer(self) -> IncrementalBodyReader[Body, Any]:
+        return self.spec.reader
 
     def _read(self, body: bytes) -> Body:
         self.read_bytes.append(len(body))
@@ -46,14 +61,11 @@ class Reading:
         return jsontext.decode(msgspec.json.decode, raw, where)
 
     def __call__(self, body: bytes) -> tuple[str, list[Any], Any]:
-        skimmed = self.skimmer.read(body)
-        pieces = list(skimmed.history(self.memo, "messages", self._piece).items)
-        model, tools = skimmed.derive("frame", None, lambda: self._frame(skimmed))
-        return model, pieces, tools
+        return decode_incrementally(self.spec, body)
 
-    def _frame(self, skimmed: PartialBody[Body, Any]) -> tuple[str, Any]:
-        assert bytes(skimmed.wire.tools) == skimmed.tools or not self.skimmer._tools_of
-        return skimmed.wire.model, msgspec.json.decode(skimmed.tools) if skimmed.tools else None
+    def _frame(self, wire: Body) -> tuple[str, Any]:
+        tools = bytes(wire.tools) if self.spec.tools else b""
+        return wire.model, msgspec.json.decode(tools) if tools else None
 
 
 def _plain(body: bytes) -> tuple[str, list[Any], Any]:
@@ -193,8 +205,11 @@ def test_a_mistake_in_a_new_element_is_told_with_its_number() -> None:
     def refuse(raw: bytes, where: str) -> Any:
         raise InvalidRequest("no", where=where)
 
+    refusing = dataclasses.replace(read.spec, decode_item=refuse)
+    object.__setattr__(refusing, "reader", read.skimmer)
+    read.skimmer.spec = refusing
     with pytest.raises(InvalidRequest) as caught:
-        read.skimmer.read(_body([*_items(20), {"new": 1}])).history(read.memo, "messages", refuse)
+        decode_incrementally(refusing, _body([*_items(20), {"new": 1}]))
     assert caught.value.where == "messages[20]"
 
 
@@ -221,7 +236,7 @@ def test_a_list_that_ends_inside_an_element_is_not_kept() -> None:
     read = Reading()
     number = b"1" * 3000
     body = b'{"model":"m","messages":[%b],"messages":[%b,%b,0]}' % (number, number[:1500], number[:1500])
-    assert len(read.skimmer.read(body).history(read.memo, "messages", lambda raw, _: raw).items) == 3
+    assert len(read.skimmer.read(body).history().items) == 3
     assert not read.skimmer.prefixes.find(body, body.index(number)).text
 
 
@@ -275,9 +290,9 @@ def test_a_text_that_has_grown_is_kept_once() -> None:
 def test_what_comes_back_without_its_cache_point_is_not_read_again() -> None:
     """Some programs have a point on each of their last two messages: both move on."""
     read = Reading()
-    read.skimmer.without_volatile = read.skimmer.prefixes._without_volatile = lambda raws: [
-        raw.replace(b"!", b"") for raw in raws
-    ]
+    read.spec = dataclasses.replace(
+        read.spec, without_volatile=lambda raws: [raw.replace(b"!", b"") for raw in raws]
+    )
     items = _items(30)
     for count in (20, 22, 24, 26):
         before = read.pieces_read
@@ -312,3 +327,14 @@ def test_conversations_that_have_parted_do_not_hide_each_other() -> None:
         assert read(_body(way)) == ("m", way, _TOOLS)
     after = cache_lookups()["test histories"]
     assert (after[0] - before[0], after[1] - before[1]) == (2, 0)
+
+
+def test_without_caches_every_body_is_decoded_in_full() -> None:
+    read = Reading()
+    bodies = [_body(_items(count)) for count in (20, 22)]
+    assert [decode_naively(read.spec, body) for body in bodies] == [_plain(body) for body in bodies]
+    with nothing_known():
+        assert [read(body) for body in bodies] == [_plain(body) for body in bodies]
+        assert look_ahead(read.spec, bodies[0], "model", lambda wire: wire.model) == "m"
+    assert read.pieces_read == 2 * (20 + 22)
+    assert read.read_bytes == [*map(len, bodies), *map(len, bodies), len(bodies[0])]
