@@ -337,3 +337,9 @@ def test_undo_takes_the_whole_last_turn_away() -> None:
     assert without_last_turn((*before, *turn)) == before
     assert without_last_turn(before) == ()
     assert without_last_turn(()) == ()
+
+
+def test_another_model_is_used_from_the_next_request_on() -> None:
+    agent = machine()
+    agent.set_model("gemini-pro-latest", 2048)
+    assert (agent.template.model, agent.context_tokens) == ("gemini-pro-latest", 2048)
