@@ -255,11 +255,11 @@ def test_what_is_not_geminis_passes_unread(
     ("flags", "why"),
     [
         (["--tools", "bad.json"], "tools[0]: this is no function"),
-        (["--tools", "list.json"], "a list of tools is wanted"),
+        (["--tools", "list.json"], "must be a list of tools"),
         (["--tools", "none.json"], "No such file"),
         (["--run", "read_fil"], "--run: there is no tool 'read_fil'; did you mean read_file?"),
         (["--run", "read_file", "--root", "nowhere"], "is not a folder"),
-        (["--run", "read_file", "--tools", "bad.json"], "give one of them"),
+        (["--run", "read_file", "--tools", "bad.json"], "cannot be combined"),
         (["--session", "unknown"], "has no tools"),
         (["--port", "99999"], "port number"),
     ],
