@@ -60,7 +60,7 @@ class LaunchableClient(NamedTuple):
 
 
 def _function(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(import_module("dragoman.cli.launch.clients"), name)
+    function: Callable[..., Any] = getattr(import_module("dragoman.cli.launch.prepare"), name)
     return function
 
 

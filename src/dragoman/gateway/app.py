@@ -24,10 +24,10 @@ from dragoman.gateway.asgi import (
     path_and_query,
     raw_head,
     request_headers,
-    run_until_disconnect,
 )
 from dragoman.gateway.auth.authenticator import Caller
 from dragoman.gateway.auth.sigv4 import SigV4Claim
+from dragoman.gateway.client_disconnect import run_until_disconnect
 from dragoman.gateway.context import Gateway
 from dragoman.gateway.limits.bodies import BodyLimits, BodyReader
 from dragoman.gateway.limits.concurrency import ConcurrencyLimiter, RequestLease, unauthenticated_limiter

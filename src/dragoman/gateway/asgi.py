@@ -1,20 +1,13 @@
-"""ASGI: its types, the parsing and checking of a request's head, and the disconnect of a client.
-
-`response_writer` has the other direction.
-"""
+"""ASGI: its types, and the parsing and checking of a request's head. `response_writer` has the other direction."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.auth.sigv4 import RawHead
-
-if TYPE_CHECKING:
-    from dragoman.gateway.response_writer import ResponseWriter
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -93,39 +86,3 @@ def raw_head(scope: Scope) -> RawHead:
     """Return the request head in the raw form that a SigV4 signature covers."""
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     return RawHead(scope["method"], path, scope.get("query_string", b""), scope["headers"])
-
-
-async def run_until_disconnect(
-    task: asyncio.Task[None], work: Awaitable[None], response: ResponseWriter, receive: Receive
-) -> None:
-    """Await `work`, and cancel it together with its upstream call when the client disconnects (known problem E12).
-
-    A client that disconnects after the last byte was sent does not interrupt the remaining work, such as
-    writing the ledger. Raises ClientDisconnect.
-    """
-    left = False
-
-    def leave() -> None:
-        nonlocal left
-        left = True
-        task.cancel()
-
-    async def watch_disconnect() -> None:
-        """Wait for `http.disconnect`, which an ASGI server reports only while the app awaits `receive`."""
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        if not response.ended:
-            leave()
-
-    response.on_stall = leave
-    watcher = asyncio.get_running_loop().create_task(watch_disconnect())
-    try:
-        await work
-    except asyncio.CancelledError:
-        if not left:
-            raise
-        task.uncancel()
-        raise ClientDisconnect from None
-    finally:
-        response.on_stall = None  # break the reference cycle: `leave` holds this frame
-        watcher.cancel()

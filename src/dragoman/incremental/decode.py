@@ -33,12 +33,7 @@ from dragoman.incremental.history_prefix import (
     PrefixCache,
     locate_elements,
 )
-from dragoman.incremental.items import (
-    HISTORY_CACHE_BYTES,
-    DecodedHistory,
-    decode_items,
-    decode_new_items,
-)
+from dragoman.incremental.items import HISTORY_CACHE_BYTES, DecodedHistory, decode_items, decode_new_items
 from dragoman.incremental.lru import LruCache, caches_enabled
 
 W = TypeVar("W")

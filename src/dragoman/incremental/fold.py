@@ -3,6 +3,8 @@
 A client sends its whole history with every turn. A loop over all messages gets slower as the conversation grows; a
 loop over the new messages does not. Messages are immutable and decoding reuses equal ones, so the states of an
 earlier fold stay valid as long as the messages are the same objects, or equal ones.
+
+`derived_values` holds what was computed from one value, and lives as long as that value.
 """
 
 from __future__ import annotations
@@ -12,9 +14,38 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from dragoman.incremental.derived import derived_values
 from dragoman.incremental.lru import caches_enabled
 from dragoman.ir import Message
+
+V = TypeVar("V")
+
+
+def derived_values(owner: object) -> dict[str, Any]:
+    """Return the dictionary of the values derived from `owner`."""
+    return owner.__dict__
+
+
+def derive(owner: object, name: str, key: object, make: Callable[..., V], *args: Any) -> V:
+    """Return `make(*args)`, or its cached result if it was derived from `owner` with an equal `key` before.
+
+    `make` must be a pure function of `owner` and `key`. Neither the key nor the result may refer to `owner`: the
+    reference cycle would keep both alive until the garbage collector runs.
+    """
+    values = owner.__dict__
+    found: tuple[object, V] | None = values.get(name)
+    if found is None or found[0] != key:
+        found = values[name] = key, make(*args)
+    return found[1]
+
+
+def join_messages(first: Message, second: Message) -> Message:
+    """Return both messages as one, with the role of the first; the same object in every turn."""
+    return derive(first, "joined", (second,), _join, first, second)
+
+
+def _join(first: Message, second: Message) -> Message:
+    return Message(role=first.role, parts=first.parts + second.parts)
+
 
 S = TypeVar("S")
 

@@ -18,7 +18,7 @@ REMINDER = "<system-reminder>"
 class Message(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One turn. A `system` message inside a conversation is an instruction of the program and keeps its position.
 
-    The instance dictionary (`dict=True`) belongs to `dragoman.incremental.derived`, not to the value.
+    The instance dictionary (`dict=True`) belongs to `dragoman.incremental.fold`, not to the value.
     """
 
     role: Role

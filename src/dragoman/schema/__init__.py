@@ -1,7 +1,7 @@
 """JSON Schema for Gemini: convert tool declarations, map tool names both ways, check and repair arguments."""
 
 from dragoman.schema.args import PLACEHOLDER, check_args, check_args_strictly, repair_args
-from dragoman.schema.convert import clean_schema, compile_schema, relax_schema
+from dragoman.schema.clean import clean_schema, compile_schema, relax_schema
 from dragoman.schema.tool_names import NameMap
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.incremental.derived import derive, derived_values, join_messages
+from dragoman.incremental.fold import derive, derived_values, join_messages
 from dragoman.ir import Message, Text
 
 

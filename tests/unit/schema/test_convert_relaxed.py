@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.schema.convert import relax_schema
+from dragoman.schema.clean import relax_schema
 
 
 def test_b12_bounds_patterns_and_long_enums_move_into_the_description() -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman.cli.doctor.finding import DoctorContext, Finding, Repair, Status
 from dragoman.cli.launch.client import CLAUDE_CONFLICTS, settings_conflicts
-from dragoman.cli.launch.clients import COPILOT_CONFLICTS, GOOGLE_CONFLICTS
+from dragoman.cli.launch.prepare import COPILOT_CONFLICTS, GOOGLE_CONFLICTS
 from dragoman.cli.settings import home_directory
 
 

@@ -22,7 +22,7 @@ from dragoman.dialects.openai_chat.wire import Body, WireFormat, decode_body, de
 from dragoman.dialects.openai_chat.wire import decode_message as decode_wire_message
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.decode import TOOLS_FIELD, BodySpec, decode_incrementally
-from dragoman.incremental.derived import derive, join_messages
+from dragoman.incremental.fold import derive, join_messages
 from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import Message, OutputFormat, Request, Sampling, Text, Thinking, ToolChoice, ToolResult
 from dragoman.notes import Note

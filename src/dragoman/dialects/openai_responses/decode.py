@@ -38,7 +38,7 @@ from dragoman.dialects.openai_responses.wire import (
 from dragoman.dialects.openai_responses.wire import decode_item as decode_wire_item
 from dragoman.errors import InvalidRequest
 from dragoman.incremental.decode import TOOLS_FIELD, BodySpec, decode_incrementally, look_ahead
-from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import derive
 from dragoman.incremental.items import DecodedHistory, absolute_notes
 from dragoman.ir import (
     Message,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from dragoman.dialects.openai_responses.items import DecodedItem
-from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import derive
 from dragoman.ir import Message, Text, place_signatures
 
 _VOICE, _SPEAKS = operator.attrgetter("voice"), operator.attrgetter("speaks")

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.incremental.derived import derive, join_messages
-from dragoman.incremental.fold import fold
+from dragoman.incremental.fold import derive, fold, join_messages
 from dragoman.ir import (
     Media,
     Message,

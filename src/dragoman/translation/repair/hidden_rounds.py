@@ -12,7 +12,7 @@ from itertools import groupby
 
 import msgspec
 
-from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import derive
 from dragoman.incremental.lru import LruCache
 from dragoman.ir import Media, Message, Part, Text, ToolCall, ToolResult
 from dragoman.translation.repair.signatures import text_key

@@ -9,8 +9,7 @@ from itertools import chain, compress
 
 import msgspec
 
-from dragoman.incremental.derived import derive
-from dragoman.incremental.fold import fold, fold_naively
+from dragoman.incremental.fold import derive, fold, fold_naively
 from dragoman.ir import AFTER_TEXT, Message, Part, SealedSignature, ServerCall, Text, ToolCall, ToolResult
 
 #: Prefix of the store keys of texts. Equal texts may come from different callers; call ids are unique.

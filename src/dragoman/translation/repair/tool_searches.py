@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.incremental.derived import derive
+from dragoman.incremental.fold import derive
 from dragoman.ir import Message, Part, Role, ServerCall, ServerResult, Text, ToolCall, ToolResult
 
 _FOUND = "These functions are declared now and can be called."

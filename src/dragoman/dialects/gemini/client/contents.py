@@ -9,8 +9,7 @@ import msgspec
 
 from dragoman.dialects.gemini.client.protojson import Object, read_flag, read_list, read_object, read_text
 from dragoman.errors import InvalidRequest
-from dragoman.incremental.derived import derive
-from dragoman.incremental.fold import fold
+from dragoman.incremental.fold import derive, fold
 from dragoman.incremental.items import decode_new_items
 from dragoman.ir import (
     ANY_ORIGIN,
