@@ -160,7 +160,7 @@ def impatient() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in (
             (retry, "_FIRST_BACKOFF_S"),
-            (retry, "_LEAST_RATE_LIMIT_WAIT_S"),
+            (retry, "_MIN_RATE_LIMIT_WAIT_S"),
             (client, "_TRAILING_TIMEOUT_S"),
         ):
             patch.setattr(module, name, getattr(module, name) / 20)
