@@ -5,15 +5,15 @@ from __future__ import annotations
 from dragoman.errors import DragomanError
 
 _RETRY_AFTER_S = 1.0
-_RESERVED_SHARE = 8  # one slot in eight is reserved for callers that have no running request
+_RESERVED_SHARE = 8  # one slot in eight is reserved for callers that have few running requests
 _UNAUTHENTICATED_SHARE = 8  # unauthenticated requests get additional slots, an eighth of max_requests
 
 
 class ConcurrencyLimiter:
     """A limit on concurrent requests.
 
-    The last eighth of the slots is reserved for callers without a running request, so that one caller cannot
-    lock out the others.
+    The last eighth of the slots is reserved: a caller gets one of them while it has no running request, or fewer than
+    its equal share of the reserve, with one share left for a newcomer. So one caller cannot lock out the others.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,7 +25,9 @@ class ConcurrencyLimiter:
     def acquire(self, caller: str) -> None:
         """Take a slot; raise DragomanError of kind `overloaded` if there is none for this caller."""
         own_count = self._by_caller.get(caller, 0)
-        if self._running >= (self._unreserved if own_count else self._limit):
+        reserved = self._limit - self._unreserved
+        may_use_reserve = own_count == 0 or own_count < reserved // (len(self._by_caller) + 1)
+        if self._running >= (self._limit if may_use_reserve else self._unreserved):
             why = f"{self._running} requests are being answered here already (server.max_requests)"
             raise DragomanError(why, kind="overloaded", retry_after_s=_RETRY_AFTER_S)
         self._running += 1

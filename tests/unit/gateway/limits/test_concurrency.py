@@ -50,6 +50,20 @@ def test_who_asks_for_everything_leaves_an_eighth_to_the_others() -> None:
             held.enter_context(take(places, "late"))
 
 
+def test_another_caller_runs_several_requests_while_one_takes_everything() -> None:
+    places = ConcurrencyLimiter(80)
+    with ExitStack() as stack:
+        for _ in range(70):
+            stack.enter_context(take(places, "flood"))
+        with pytest.raises(DragomanError):
+            take(places, "flood")
+        for _ in range(3):  # a third of the ten reserved slots: two callers, and one who may still come
+            stack.enter_context(take(places, "other"))
+        with pytest.raises(DragomanError):
+            take(places, "other")
+        stack.enter_context(take(places, "newcomer"))
+
+
 def test_a_single_place_is_for_whoever_comes_first() -> None:
     places = ConcurrencyLimiter(1)
     with take(places, "a"), pytest.raises(DragomanError), take(places, "b"):
